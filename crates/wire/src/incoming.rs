@@ -1,0 +1,210 @@
+//! Telling what a line is, by the members it has.
+
+use std::borrow::Cow;
+
+use serde_json::value::RawValue;
+
+use crate::error::ParseFault;
+use crate::id::RequestId;
+use crate::object::{integer, member, non_null, select, select_text, text, type_name};
+
+/// One message, borrowing from its line.
+///
+/// Unknown members are ignored and `jsonrpc` is not required: a peer that leaves it out is
+/// understood. A `method` makes a request or, without an id, a notification; else a non-null
+/// `error` makes a failure; else `result` makes a success.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Incoming<'a> {
+    /// A call that wants an answer.
+    Request {
+        /// To be echoed in the answer.
+        id: RequestId,
+        /// For example `ping`.
+        method: Cow<'a, str>,
+        /// Raw; absent when the member is absent.
+        params: Option<&'a RawValue>,
+    },
+    /// A message without an answer.
+    Notification {
+        /// For example `notifications/progress`.
+        method: Cow<'a, str>,
+        /// Raw; absent when the member is absent.
+        params: Option<&'a RawValue>,
+    },
+    /// The answer to a request.
+    Success {
+        /// The request's id, possibly turned into a string by the peer.
+        id: RequestId,
+        /// Raw.
+        result: &'a RawValue,
+    },
+    /// The error answer to a request.
+    Failure {
+        /// `None` when the peer could not tell (`"id":null`).
+        id: Option<RequestId>,
+        /// What went wrong.
+        error: ErrorObject<'a>,
+    },
+}
+
+/// The `error` member of a failure (JSON-RPC 2.0 §5.1).
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ErrorObject<'a> {
+    /// See [`protocol::error_code`](crate::protocol::error_code); 0 when the peer sent no integer.
+    pub code: i64,
+    /// Empty when the peer sent none.
+    pub message: Cow<'a, str>,
+    /// Raw details.
+    pub data: Option<&'a RawValue>,
+    /// The whole member.
+    pub raw: &'a RawValue,
+}
+
+impl<'a> Incoming<'a> {
+    /// Reads one line, without its line end.
+    ///
+    /// # Errors
+    /// A [`ParseFault`] that tells noise from JSON that is not JSON-RPC.
+    pub fn parse(line: &'a [u8]) -> Result<Self, ParseFault> {
+        let source = std::str::from_utf8(line)
+            .map_err(|fault| ParseFault::NotUtf8 { offset: fault.valid_up_to() })?;
+        let trimmed = source.trim_matches([' ', '\t', '\r', '\n']);
+        if !trimmed.starts_with('{') {
+            return Err(not_an_object(trimmed));
+        }
+        let names = ["id", "method", "params", "result", "error"];
+        let [id, method, params, result, error] =
+            select_text(trimmed, names).map_err(ParseFault::NotJson)?;
+        let id = match id.and_then(non_null) {
+            None => None,
+            Some(raw) => Some(RequestId::from_raw(raw).ok_or(ParseFault::NotJsonRpc {
+                reason: "its id is neither a string nor a number",
+            })?),
+        };
+        if let Some(method) = method {
+            let method = text(method)
+                .ok_or(ParseFault::NotJsonRpc { reason: "its method is not a string" })?;
+            return Ok(match id {
+                Some(id) => Self::Request { id, method, params },
+                None => Self::Notification { method, params },
+            });
+        }
+        if let Some(error) = error.and_then(non_null) {
+            return Ok(Self::Failure { id, error: ErrorObject::from_raw(error) });
+        }
+        match (result, id) {
+            (Some(result), Some(id)) => Ok(Self::Success { id, result }),
+            (Some(_), None) => Err(ParseFault::NotJsonRpc { reason: "it is a result without id" }),
+            (None, _) => {
+                Err(ParseFault::NotJsonRpc { reason: "it has no method, no result and no error" })
+            }
+        }
+    }
+}
+
+impl<'a> ErrorObject<'a> {
+    /// Reads an error as far as it has the protocol's shape; a bare string becomes the message.
+    #[must_use]
+    pub fn from_raw(raw: &'a RawValue) -> Self {
+        let [code, message, data] =
+            select(raw, ["code", "message", "data"]).unwrap_or([None, None, None]);
+        Self {
+            code: code.and_then(integer).unwrap_or(0),
+            message: message.and_then(text).or_else(|| text(raw)).unwrap_or_default(),
+            data,
+            raw,
+        }
+    }
+
+    /// The versions a peer offers in `UnsupportedProtocolVersion` (`data.supported`).
+    #[must_use]
+    pub fn supported_versions(&self) -> Vec<Cow<'a, str>> {
+        let supported = self.data.and_then(|data| member(data, "supported"));
+        let items = supported.and_then(crate::object::items).unwrap_or_default();
+        items.into_iter().filter_map(text).collect()
+    }
+}
+
+fn not_an_object(source: &str) -> ParseFault {
+    match serde_json::from_str::<&RawValue>(source) {
+        Err(error) => ParseFault::NotJson(error),
+        Ok(raw) if type_name(raw) == "array" => ParseFault::Batch,
+        Ok(_) => ParseFault::NotJsonRpc { reason: "it is not an object" },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ParseFaultKind;
+
+    fn show(line: &str) -> String {
+        match Incoming::parse(line.as_bytes()) {
+            Ok(Incoming::Request { id, method, params }) => {
+                format!("request {id} {method} {}", params.map_or("-", RawValue::get))
+            }
+            Ok(Incoming::Notification { method, .. }) => format!("notification {method}"),
+            Ok(Incoming::Success { id, result }) => format!("success {id} {}", result.get()),
+            Ok(Incoming::Failure { id, error }) => {
+                let id = id.map_or("null".to_owned(), |id| id.to_string());
+                format!("failure {id} {} {}", error.code, error.message)
+            }
+            Err(fault) => format!("{:?}: {fault}", fault.kind()),
+        }
+    }
+
+    #[test]
+    fn members_decide_what_a_message_is() {
+        let lines = [
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#,
+            r#"{"method":"x","params":{"a":1.10},"id":"q","extra":[{}]}"#,
+            r#"{"jsonrpc":"2.0","method":"notifications/message"}"#,
+            r#"{"id":null,"method":"n"}"#,
+            r#"{"id":7,"result":null}"#,
+            r#"{"id":7,"result":{"a":1},"error":null}"#,
+            r#"{"id":7,"result":null,"error":{"code":-32000,"message":"no\n"}}"#,
+            r#"{"id":null,"error":"boom"}"#,
+            r#"{"i\u0064":3,"result":3}"#,
+            r#"[{"id":1,"result":1}]"#,
+            r#"{"id":[1],"result":1}"#,
+            r#"{"result":1}"#,
+            r#"{"foo":1}"#,
+            r#"{"id":1,"method":7}"#,
+            "3",
+            "Server started",
+            "{\"id\":1,",
+            "",
+        ];
+        let shown: Vec<_> = lines.iter().map(|line| show(line)).collect();
+        insta::assert_snapshot!(shown.join("\n"), @r#"
+        request 1 ping -
+        request "q" x {"a":1.10}
+        notification notifications/message
+        notification n
+        success 7 null
+        success 7 {"a":1}
+        failure 7 -32000 no
+
+        failure null 0 boom
+        success 3 3
+        NotJsonRpc: read a line as one message: it is a batch, which is not supported
+        NotJsonRpc: read a line as a JSON-RPC message: its id is neither a string nor a number
+        NotJsonRpc: read a line as a JSON-RPC message: it is a result without id
+        NotJsonRpc: read a line as a JSON-RPC message: it has no method, no result and no error
+        NotJsonRpc: read a line as a JSON-RPC message: its method is not a string
+        NotJsonRpc: read a line as a JSON-RPC message: it is not an object
+        Noise: read a line as JSON
+        Noise: read a line as JSON
+        Noise: read a line as JSON
+        "#);
+    }
+
+    #[test]
+    fn bad_utf8_is_noise() {
+        let fault = Incoming::parse(b"ab\xff").unwrap_err();
+        assert_eq!(fault.kind(), ParseFaultKind::Noise);
+        assert!(matches!(fault, ParseFault::NotUtf8 { offset: 2 }));
+    }
+}

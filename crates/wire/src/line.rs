@@ -1,0 +1,253 @@
+//! Cutting a byte stream into lines.
+//!
+//! A line ends at LF and nowhere else (U+2028 is text). A UTF-8 byte order mark at the start of a
+//! line and a CR before the LF are not part of it; blank lines are skipped. Only new bytes are
+//! searched, a line is handed out in place, and the buffer goes back to 16 KiB after a big one.
+//!
+//! Limits: a line may have `max_message_bytes` (default 16 MiB) bytes.
+
+use std::ops::Range;
+
+use crate::error::LineTooLong;
+
+const INITIAL: usize = 16 * 1024;
+const PREFIX: usize = 512;
+const READ: usize = 4 * 1024;
+const MARGIN: usize = BYTE_ORDER_MARK.len() + 1;
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Default bound of one message: 16 MiB.
+pub const DEFAULT_MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
+
+/// Sans-I/O line splitter: bytes in, lines out.
+///
+/// Either [`push`](Self::push) bytes, or read straight into [`spare`](Self::spare) and tell with
+/// [`advance`](Self::advance) how many came. Then take lines until there is none.
+///
+/// A line over the bound is reported once as [`LineTooLong`], dropped up to its end, and reading
+/// goes on with the line after it.
+#[derive(Debug)]
+pub struct LineReader {
+    /// Initialised up to its length; `start..filled` is unread data.
+    buffer: Vec<u8>,
+    start: usize,
+    filled: usize,
+    /// `start..scanned` is known to hold no LF.
+    scanned: usize,
+    limit: usize,
+    /// Inside a line that was reported as too long.
+    skipping: bool,
+}
+
+impl Default for LineReader {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl LineReader {
+    /// A reader with the default bound of 16 MiB.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_limit(DEFAULT_MAX_MESSAGE_BYTES)
+    }
+
+    /// A reader with its own bound in bytes (at least 1).
+    #[must_use]
+    pub fn with_limit(max_message_bytes: usize) -> Self {
+        Self {
+            buffer: Vec::new(),
+            start: 0,
+            filled: 0,
+            scanned: 0,
+            limit: max_message_bytes.max(1),
+            skipping: false,
+        }
+    }
+
+    /// Room to read into, never empty; follow with [`advance`](Self::advance).
+    pub fn spare(&mut self) -> &mut [u8] {
+        self.make_room(READ);
+        self.buffer.get_mut(self.filled..).unwrap_or_default()
+    }
+
+    /// Says that `count` bytes were read into [`spare`](Self::spare).
+    pub fn advance(&mut self, count: usize) {
+        self.filled = self.filled.saturating_add(count).min(self.buffer.len());
+    }
+
+    /// Appends bytes.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.make_room(bytes.len());
+        let end = self.filled.saturating_add(bytes.len());
+        if let Some(room) = self.buffer.get_mut(self.filled..end) {
+            room.copy_from_slice(bytes);
+            self.filled = end;
+        }
+    }
+
+    /// The next complete line that is not blank, without its line end.
+    pub fn next_line(&mut self) -> Option<Result<&[u8], LineTooLong>> {
+        match self.next_range()? {
+            Ok(range) => Some(Ok(strip(self.buffer.get(range).unwrap_or_default()))),
+            Err(fault) => Some(Err(fault)),
+        }
+    }
+
+    fn next_range(&mut self) -> Option<Result<Range<usize>, LineTooLong>> {
+        loop {
+            let unread = self.buffer.get(self.scanned..self.filled).unwrap_or_default();
+            let Some(offset) = memchr::memchr(b'\n', unread) else {
+                self.scanned = self.filled;
+                return self.overrun().map(Err);
+            };
+            let range = self.start..self.scanned.saturating_add(offset);
+            self.start = range.end.saturating_add(1);
+            self.scanned = self.start;
+            let line = strip(self.buffer.get(range.clone()).unwrap_or_default());
+            if std::mem::take(&mut self.skipping) {
+                continue;
+            }
+            if line.len() > self.limit {
+                return Some(Err(self.too_long(range.start, range.end)));
+            }
+            if !is_blank(line) {
+                return Some(Ok(range));
+            }
+        }
+    }
+
+    /// What is left after the last line end, at the end of the stream.
+    pub fn finish(&mut self) -> Option<&[u8]> {
+        let (from, end) = (self.start, self.filled);
+        self.start = self.filled;
+        self.scanned = self.filled;
+        if std::mem::take(&mut self.skipping) {
+            return None;
+        }
+        let line = strip(self.buffer.get(from..end)?);
+        (!is_blank(line)).then_some(line)
+    }
+
+    /// Bytes of memory held.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.buffer.capacity()
+    }
+
+    /// Reports or goes on dropping a line that is over the bound and still has no end.
+    fn overrun(&mut self) -> Option<LineTooLong> {
+        if self.skipping {
+            self.start = self.filled;
+            return None;
+        }
+        // A mark and a CR at the edges are not counted.
+        if self.filled.saturating_sub(self.start) <= self.limit.saturating_add(MARGIN) {
+            return None;
+        }
+        let fault = self.too_long(self.start, self.filled);
+        self.skipping = true;
+        self.start = self.filled;
+        Some(fault)
+    }
+
+    fn too_long(&self, from: usize, end: usize) -> LineTooLong {
+        let end = end.min(from.saturating_add(PREFIX));
+        let prefix = self.buffer.get(from..end).unwrap_or_default().to_vec();
+        LineTooLong { limit: self.limit, prefix }
+    }
+
+    /// Makes room for `count` more bytes: moves unread data to the front, grows by doubling, and
+    /// gives a big buffer back once little is left in it.
+    fn make_room(&mut self, count: usize) {
+        let unread = self.filled.saturating_sub(self.start);
+        if self.buffer.len() > INITIAL && unread.saturating_add(count) <= INITIAL {
+            let mut small = Vec::with_capacity(INITIAL);
+            small.extend_from_slice(self.buffer.get(self.start..self.filled).unwrap_or_default());
+            self.buffer = small;
+            self.buffer.resize(INITIAL, 0);
+            self.rebase(unread);
+        } else if unread == 0 {
+            self.rebase(0);
+        }
+        if self.buffer.len().saturating_sub(self.filled) >= count {
+            return;
+        }
+        if self.start > 0 {
+            self.buffer.copy_within(self.start..self.filled, 0);
+            self.rebase(unread);
+        }
+        let needed = unread.saturating_add(count);
+        if self.buffer.len() < needed {
+            let size = needed.max(self.buffer.len().saturating_mul(2)).max(INITIAL);
+            self.buffer.resize(size, 0);
+        }
+    }
+
+    /// The unread bytes now start at the front.
+    fn rebase(&mut self, unread: usize) {
+        self.scanned = self.scanned.saturating_sub(self.start);
+        self.start = 0;
+        self.filled = unread;
+    }
+}
+
+fn strip(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line)
+}
+
+fn is_blank(line: &[u8]) -> bool {
+    line.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(reader: &mut LineReader) -> Vec<Result<String, usize>> {
+        let mut all = Vec::new();
+        while let Some(line) = reader.next_line() {
+            all.push(match line {
+                Ok(line) => Ok(String::from_utf8_lossy(line).into_owned()),
+                Err(fault) => Err(fault.limit),
+            });
+        }
+        all
+    }
+
+    #[test]
+    fn strips_mark_and_cr_and_skips_blank_lines() {
+        let mut reader = LineReader::new();
+        reader
+            .push("\u{feff}a\r\n\r\n \t\nb\u{2028}c\r\n\u{feff}\r\n\u{feff}d\r\r\nrest".as_bytes());
+        assert_eq!(lines(&mut reader), [Ok("a".into()), Ok("b\u{2028}c".into()), Ok("d\r".into())]);
+        assert_eq!(reader.finish(), Some(b"rest".as_slice()));
+        assert_eq!(reader.finish(), None);
+    }
+
+    #[test]
+    fn a_line_over_the_bound_is_reported_once_and_skipped() {
+        let mut reader = LineReader::with_limit(4);
+        for chunk in ["1234\n12", "345678", "9abcdef", "x\nok\n12345\n", "end\n"] {
+            reader.push(chunk.as_bytes());
+            if chunk == "9abcdef" {
+                assert_eq!(lines(&mut reader), [Ok("1234".into()), Err(4)]);
+            }
+        }
+        assert_eq!(lines(&mut reader), [Ok("ok".into()), Err(4), Ok("end".into())]);
+    }
+
+    #[test]
+    fn the_buffer_shrinks_after_a_big_line() {
+        let mut reader = LineReader::new();
+        let big = vec![b'x'; 3_000_000];
+        reader.push(&big);
+        reader.push(b"\nnext");
+        assert_eq!(lines(&mut reader).len(), 1);
+        assert!(reader.spare().len() <= INITIAL);
+        assert!(reader.capacity() <= INITIAL);
+        reader.push(b"\n");
+        assert_eq!(lines(&mut reader), [Ok("next".into())]);
+    }
+}

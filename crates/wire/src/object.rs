@@ -1,0 +1,202 @@
+//! Picking members out of a raw JSON object without decoding the rest.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// The raw values of the members `names` of the object `raw`, in the order of `names`.
+///
+/// Names are compared after unescaping; of a duplicated member the last one counts, as in
+/// JavaScript and Python. `None` when `raw` is not an object.
+#[must_use]
+pub fn select<'a, const N: usize>(
+    raw: &'a RawValue,
+    names: [&str; N],
+) -> Option<[Option<&'a RawValue>; N]> {
+    if !raw.get().starts_with('{') {
+        return None;
+    }
+    select_text(raw.get(), names).ok()
+}
+
+/// One member of an object; `None` when it is absent or `raw` is not an object.
+#[must_use]
+pub fn member<'a>(raw: &'a RawValue, name: &str) -> Option<&'a RawValue> {
+    select(raw, [name]).and_then(|[value]| value)
+}
+
+/// The items of an array; `None` when `raw` is not an array.
+#[must_use]
+pub fn items(raw: &RawValue) -> Option<Vec<&RawValue>> {
+    serde_json::from_str(raw.get()).ok()
+}
+
+/// The members of an object in order, duplicates included; `None` when `raw` is not an object.
+#[must_use]
+pub fn entries(raw: &RawValue) -> Option<Vec<(Cow<'_, str>, &RawValue)>> {
+    let mut deserializer = serde_json::Deserializer::from_str(raw.get());
+    deserializer.deserialize_map(Entries).ok()
+}
+
+/// A JSON string decoded, borrowed when it has no escapes; `None` when `raw` is not a string.
+#[must_use]
+pub fn text(raw: &RawValue) -> Option<Cow<'_, str>> {
+    let inner = raw.get().strip_prefix('"')?.strip_suffix('"')?;
+    if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
+        return Some(Cow::Borrowed(inner));
+    }
+    serde_json::from_str::<String>(raw.get()).ok().map(Cow::Owned)
+}
+
+/// A JSON boolean.
+#[must_use]
+pub fn boolean(raw: &RawValue) -> Option<bool> {
+    match raw.get() {
+        "true" => Some(true),
+        "false" => Some(false),
+        _ => None,
+    }
+}
+
+/// A JSON number that is an integer; `3.0` and `1e2` count, as JSON has one kind of number.
+#[must_use]
+pub fn integer(raw: &RawValue) -> Option<i64> {
+    if let Ok(number) = raw.get().parse::<i64>() {
+        return Some(number);
+    }
+    let number = number(raw)?;
+    let limit = 9_007_199_254_740_992.0; // 2^53: beyond it a float no longer names one integer
+    (number.fract() == 0.0 && number.abs() <= limit).then_some(number as i64)
+}
+
+/// A JSON number as a float.
+#[must_use]
+pub fn number(raw: &RawValue) -> Option<f64> {
+    raw.get().starts_with(|c: char| c == '-' || c.is_ascii_digit()).then_some(())?;
+    raw.get().parse::<f64>().ok().filter(|number| number.is_finite())
+}
+
+/// The value, unless it is `null`.
+#[must_use]
+pub fn non_null(raw: &RawValue) -> Option<&RawValue> {
+    (raw.get() != "null").then_some(raw)
+}
+
+/// The JSON type of a value, for messages.
+#[must_use]
+pub fn type_name(raw: &RawValue) -> &'static str {
+    match raw.get().as_bytes().first() {
+        Some(b'{') => "object",
+        Some(b'[') => "array",
+        Some(b'"') => "string",
+        Some(b't' | b'f') => "boolean",
+        Some(b'n') => "null",
+        _ => "number",
+    }
+}
+
+/// As [`select`], from text that may not be JSON.
+pub(crate) fn select_text<'a, const N: usize>(
+    text: &'a str,
+    names: [&str; N],
+) -> Result<[Option<&'a RawValue>; N], serde_json::Error> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let found = deserializer.deserialize_map(Select { names })?;
+    deserializer.end()?;
+    Ok(found)
+}
+
+struct Select<'n, const N: usize> {
+    names: [&'n str; N],
+}
+
+impl<'de, const N: usize> Visitor<'de> for Select<'_, N> {
+    type Value = [Option<&'de RawValue>; N];
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut found = [None; N];
+        while let Some(index) = map.next_key_seed(NameIndex { names: &self.names })? {
+            match index.and_then(|index| found.get_mut(index)) {
+                Some(slot) => *slot = Some(map.next_value()?),
+                None => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+struct NameIndex<'n> {
+    names: &'n [&'n str],
+}
+
+impl<'de> DeserializeSeed<'de> for NameIndex<'_> {
+    type Value = Option<usize>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for NameIndex<'_> {
+    type Value = Option<usize>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a member name")
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
+        Ok(self.names.iter().position(|wanted| *wanted == name))
+    }
+}
+
+struct Entries;
+
+impl<'de> Visitor<'de> for Entries {
+    type Value = Vec<(Cow<'de, str>, &'de RawValue)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(name) = map.next_key::<String>()? {
+            entries.push((Cow::Owned(name), map.next_value()?));
+        }
+        Ok(entries)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fragment::Fragment;
+
+    #[test]
+    fn selects_after_unescaping_and_lets_the_last_duplicate_win() {
+        let raw = Fragment::parse(r#"{"a":1,"\u0061":2,"b":{"a":3},"c":[]}"#).unwrap();
+        let [a, b, d] = select(raw.as_raw(), ["a", "b", "d"]).unwrap();
+        assert_eq!(a.unwrap().get(), "2");
+        assert_eq!(b.unwrap().get(), r#"{"a":3}"#);
+        assert!(d.is_none());
+        assert_eq!(entries(raw.as_raw()).unwrap().len(), 4);
+    }
+
+    #[test]
+    fn reads_numbers_as_json_has_them() {
+        let raw = |text: &str| Fragment::parse(text).unwrap();
+        assert_eq!(integer(raw("1000.0").as_raw()), Some(1000));
+        assert_eq!(integer(raw("1e2").as_raw()), Some(100));
+        assert_eq!(integer(raw("1.5").as_raw()), None);
+        assert_eq!(integer(raw("1e400").as_raw()), None);
+        assert_eq!(integer(raw("\"1\"").as_raw()), None);
+    }
+}

@@ -1,0 +1,27 @@
+//! Typed views of results and notifications. They borrow, read only what they name, and judge
+//! each item by itself: one malformed tool never hides a list. Whatever a view does not name is
+//! still in its raw text.
+
+mod call;
+mod handshake;
+mod progress;
+mod tools;
+
+pub use call::{CallResult, ContentBlock, ResultType};
+pub use handshake::{DiscoverResult, Implementation, InitializeResult};
+pub use progress::{Cancelled, Progress};
+pub use tools::{ToolAnnotations, ToolPage, ToolView};
+
+use serde_json::value::RawValue;
+
+use crate::error::ViewError;
+use crate::object::type_name;
+
+fn wrong(
+    what: &'static str,
+    path: &'static str,
+    expected: &'static str,
+    found: Option<&RawValue>,
+) -> ViewError {
+    ViewError { what, path, expected, found: found.map_or("nothing", type_name), item: None }
+}

@@ -1,0 +1,213 @@
+//! Results of `tools/call`.
+
+use std::borrow::Cow;
+
+use serde_json::value::RawValue;
+
+use super::wrong;
+use crate::error::ViewError;
+use crate::object::{boolean, items, member, non_null, select, text};
+
+/// Result of `tools/call`.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct CallResult<'a> {
+    /// The blocks; empty when the server sent none or no array.
+    pub content: Vec<ContentBlock<'a>>,
+    /// Any JSON value, `null` included (2026-07-28); absent when the member is absent.
+    pub structured_content: Option<&'a RawValue>,
+    /// The tool itself says that it failed.
+    pub is_error: bool,
+    /// Whether this is the end.
+    pub result_type: ResultType<'a>,
+    /// `_meta`, raw.
+    pub meta: Option<&'a RawValue>,
+}
+
+/// `resultType` of a result (2026-07-28); absent means complete.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ResultType<'a> {
+    /// The answer.
+    Complete,
+    /// The server wants answers to `inputRequests` first.
+    InputRequired,
+    /// A value this crate does not know: not to be taken as complete.
+    Unknown(Cow<'a, str>),
+}
+
+/// One block of content.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum ContentBlock<'a> {
+    /// `text`.
+    Text(Cow<'a, str>),
+    /// `image`: base64 data and its media type.
+    Image {
+        /// Base64.
+        data: Cow<'a, str>,
+        /// For example `image/png`; empty when absent.
+        mime_type: Cow<'a, str>,
+    },
+    /// `audio`: base64 data and its media type.
+    Audio {
+        /// Base64.
+        data: Cow<'a, str>,
+        /// For example `audio/wav`; empty when absent.
+        mime_type: Cow<'a, str>,
+    },
+    /// `resource`: contents embedded in the result.
+    Resource {
+        /// Empty when absent.
+        uri: Cow<'a, str>,
+        /// Empty when absent.
+        mime_type: Cow<'a, str>,
+        /// Contents as text.
+        text: Option<Cow<'a, str>>,
+        /// Contents as base64.
+        blob: Option<Cow<'a, str>>,
+    },
+    /// `resource_link`: where something is.
+    ResourceLink {
+        /// Where.
+        uri: Cow<'a, str>,
+        /// Empty when absent.
+        name: Cow<'a, str>,
+    },
+    /// A block of a type, or in a shape, that this crate does not know.
+    Other {
+        /// `type`, empty when absent.
+        kind: Cow<'a, str>,
+        /// The whole block.
+        raw: &'a RawValue,
+    },
+}
+
+impl<'a> CallResult<'a> {
+    /// Reads a result, which only has to be an object.
+    ///
+    /// # Errors
+    /// [`ViewError`] when it is not.
+    pub fn from_raw(raw: &'a RawValue) -> Result<Self, ViewError> {
+        let names = ["content", "structuredContent", "isError", "resultType", "_meta"];
+        let [content, structured_content, is_error, result_type, meta] = select(raw, names)
+            .ok_or_else(|| wrong("tools/call result", "result", "an object", Some(raw)))?;
+        let content = content.and_then(items).unwrap_or_default();
+        Ok(Self {
+            content: content.into_iter().map(ContentBlock::from_raw).collect(),
+            structured_content,
+            is_error: is_error.and_then(boolean).unwrap_or(false),
+            result_type: ResultType::read(result_type),
+            meta: meta.and_then(non_null),
+        })
+    }
+}
+
+impl<'a> ResultType<'a> {
+    /// `resultType` of any result; `None` when the result is not an object.
+    #[must_use]
+    pub fn of(result: &'a RawValue) -> Option<Self> {
+        select(result, ["resultType"]).map(|[found]| Self::read(found))
+    }
+
+    fn read(raw: Option<&'a RawValue>) -> Self {
+        let Some(raw) = raw else { return Self::Complete };
+        match text(raw) {
+            Some(found) if found == "complete" => Self::Complete,
+            Some(found) if found == "input_required" => Self::InputRequired,
+            Some(found) => Self::Unknown(found),
+            None => Self::Unknown(Cow::Borrowed(raw.get())),
+        }
+    }
+}
+
+impl<'a> ContentBlock<'a> {
+    /// Reads one block; never fails, see [`ContentBlock::Other`].
+    #[must_use]
+    pub fn from_raw(raw: &'a RawValue) -> Self {
+        let kind = member(raw, "type").and_then(text).unwrap_or_default();
+        let known = match &*kind {
+            "text" => member(raw, "text").and_then(text).map(Self::Text),
+            "image" => media(raw).map(|(data, mime_type)| Self::Image { data, mime_type }),
+            "audio" => media(raw).map(|(data, mime_type)| Self::Audio { data, mime_type }),
+            "resource" => resource(raw),
+            "resource_link" => link(raw),
+            _ => None,
+        };
+        known.unwrap_or(Self::Other { kind, raw })
+    }
+}
+
+fn media(raw: &RawValue) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
+    let [data, mime_type] = select(raw, ["data", "mimeType"])?;
+    Some((data.and_then(text)?, mime_type.and_then(text).unwrap_or_default()))
+}
+
+fn resource(raw: &RawValue) -> Option<ContentBlock<'_>> {
+    let [uri, mime_type, inner, blob] =
+        select(member(raw, "resource")?, ["uri", "mimeType", "text", "blob"])?;
+    Some(ContentBlock::Resource {
+        uri: uri.and_then(text).unwrap_or_default(),
+        mime_type: mime_type.and_then(text).unwrap_or_default(),
+        text: inner.and_then(text),
+        blob: blob.and_then(text),
+    })
+}
+
+fn link(raw: &RawValue) -> Option<ContentBlock<'_>> {
+    let [uri, name] = select(raw, ["uri", "name"])?;
+    Some(ContentBlock::ResourceLink {
+        uri: uri.and_then(text)?,
+        name: name.and_then(text).unwrap_or_default(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Fragment;
+
+    #[test]
+    fn structured_content_null_array_scalar() {
+        for value in ["null", "[1]", "1.10", "{\"a\":1}"] {
+            let raw = Fragment::parse(&format!("{{\"structuredContent\":{value}}}")).unwrap();
+            let result = CallResult::from_raw(raw.as_raw()).unwrap();
+            assert_eq!(result.structured_content.unwrap().get(), value);
+            assert!(!result.is_error && result.content.is_empty());
+        }
+    }
+
+    #[test]
+    fn missing_result_type_is_complete_and_unknown_is_not() {
+        let read = |text: &str| {
+            let raw = Fragment::parse(text).unwrap();
+            format!("{:?}", ResultType::of(raw.as_raw()).unwrap())
+        };
+        assert_eq!(read("{}"), "Complete");
+        assert_eq!(read(r#"{"resultType":"complete"}"#), "Complete");
+        assert_eq!(read(r#"{"resultType":"input_required"}"#), "InputRequired");
+        assert_eq!(read(r#"{"resultType":"later"}"#), "Unknown(\"later\")");
+        assert_eq!(read(r#"{"resultType":null}"#), "Unknown(\"null\")");
+    }
+
+    #[test]
+    fn an_odd_block_stands_alone() {
+        let raw = Fragment::parse(
+            r#"{"content":[{"type":"text","text":"a\n"},{"type":"text"},{"type":"hologram"},3,
+            {"type":"image","data":"AA=="},{"type":"resource","resource":{"uri":"u:","text":"t"}},
+            {"type":"resource_link","uri":"u:1","name":"n"}],"messages":[],"isError":true}"#,
+        )
+        .unwrap();
+        let result = CallResult::from_raw(raw.as_raw()).unwrap();
+        assert!(result.is_error);
+        assert!(matches!(&result.content[0], ContentBlock::Text(text) if text == "a\n"));
+        assert!(matches!(&result.content[1], ContentBlock::Other { kind, .. } if kind == "text"));
+        assert!(
+            matches!(&result.content[2], ContentBlock::Other { kind, .. } if kind == "hologram")
+        );
+        assert!(matches!(&result.content[3], ContentBlock::Other { kind, .. } if kind.is_empty()));
+        assert!(matches!(&result.content[4], ContentBlock::Image { .. }));
+        assert!(matches!(&result.content[5], ContentBlock::Resource { text: Some(_), .. }));
+        assert!(matches!(&result.content[6], ContentBlock::ResourceLink { .. }));
+    }
+}

@@ -1,0 +1,3 @@
+//! What must hold for all inputs.
+
+mod properties;
