@@ -1,0 +1,291 @@
+//! From a written profile to absolute rules.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+use crate::error::ResolveError;
+use crate::native;
+use crate::policy::{DenyGlob, FileSystemPolicy, Mode, Rule, SandboxPolicy};
+use crate::profile::{
+    Access, Entry, EntryPath, FileSystem, Missing, Network, PermissionProfile,
+    RestrictedFileSystem, Special,
+};
+
+/// What a dynamically linked program needs to start.
+const MINIMAL: [&str; 8] =
+    ["/bin", "/sbin", "/usr", "/etc", "/lib", "/lib64", "/nix/store", "/run/current-system/sw"];
+
+/// What the place where the command runs adds to a profile.
+///
+/// Everything is passed in: nothing is read from the environment or the file system. Symbolic
+/// links are compared as text, so a caller that wants `$TMPDIR` and `$HOME` compared by what they
+/// point to passes them resolved.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ResolveContext {
+    /// The working directory (`sandboxCwd`): absolute.
+    pub cwd: PathBuf,
+    /// `$TMPDIR`, only if it exists; `None` makes `tmpdir` entries grant nothing.
+    pub tmpdir: Option<PathBuf>,
+    /// The user's home directory, which `$TMPDIR` may not cover.
+    pub home: Option<PathBuf>,
+    /// Directories to make readable in addition; never where something is denied.
+    pub readable_roots: Vec<PathBuf>,
+    /// Restrict the network whatever the profile says.
+    pub disable_network: bool,
+}
+
+impl ResolveContext {
+    /// A context with only a working directory.
+    pub fn new(cwd: impl Into<PathBuf>) -> Self {
+        Self { cwd: cwd.into(), ..Self::default() }
+    }
+}
+
+impl PermissionProfile {
+    /// Turns the profile into absolute rules.
+    ///
+    /// # Errors
+    ///
+    /// A path that is not absolute or contains `..`; something that cannot be enforced (a glob
+    /// that grants, a deny of an unknown special place); a `$TMPDIR` that covers the home
+    /// directory, the working directory or the path of another rule (unless another entry gives
+    /// that very directory the same access anyway, as `slash_tmp` does for `TMPDIR=/tmp`);
+    /// `disable_network` with a disabled profile.
+    pub fn resolve(&self, context: &ResolveContext) -> Result<SandboxPolicy, ResolveError> {
+        let cwd = absolute("working directory", &context.cwd)?;
+        let mut policy = match self {
+            Self::Disabled if context.disable_network => {
+                return Err(ResolveError::DisableNetworkOfDisabled);
+            }
+            Self::Disabled => {
+                let mut policy =
+                    SandboxPolicy::new(FileSystemPolicy::Unrestricted, Network::Enabled, cwd);
+                policy.mode = Mode::Disabled;
+                policy
+            }
+            Self::External { network } => {
+                let root = Rule::new("/", Access::Read).with_origin("external");
+                let rules = FileSystemPolicy::Restricted(vec![root]);
+                let mut policy = SandboxPolicy::new(rules, *network, cwd);
+                policy.mode = Mode::External;
+                policy
+            }
+            Self::Managed { file_system: FileSystem::Unrestricted, network } => {
+                SandboxPolicy::new(FileSystemPolicy::Unrestricted, *network, cwd)
+            }
+            Self::Managed { file_system: FileSystem::Restricted(restricted), network } => {
+                let mut resolver = Resolver::new(&cwd, restricted.glob_scan_max_depth);
+                resolver.add_entries(restricted, context)?;
+                resolver.into_policy(*network, cwd.clone())
+            }
+        };
+        add_readable_roots(&mut policy, &context.readable_roots)?;
+        if context.disable_network {
+            policy.network = Network::Restricted;
+        }
+        Ok(policy)
+    }
+}
+
+/// Rules by path while entries are added; one rule a path at any time.
+struct Resolver<'a> {
+    cwd: &'a Path,
+    max_depth: Option<NonZeroUsize>,
+    rules: BTreeMap<PathBuf, Rule>,
+    deny_globs: Vec<DenyGlob>,
+    ignored: Vec<String>,
+}
+
+impl<'a> Resolver<'a> {
+    fn new(cwd: &'a Path, max_depth: Option<NonZeroUsize>) -> Self {
+        let (rules, deny_globs, ignored) = Default::default();
+        Self { cwd, max_depth, rules, deny_globs, ignored }
+    }
+
+    fn add_entries(
+        &mut self,
+        restricted: &RestrictedFileSystem,
+        context: &ResolveContext,
+    ) -> Result<(), ResolveError> {
+        // `$TMPDIR` is judged against all other rules, so it comes last.
+        let mut temporary = Vec::new();
+        for (index, entry) in restricted.entries.iter().enumerate() {
+            let origin = format!("entries[{index}]");
+            if entry.path == EntryPath::Special(Special::Tmpdir) {
+                temporary.push((entry, origin));
+            } else {
+                self.add_entry(entry, origin)?;
+            }
+        }
+        let Some(tmpdir) = &context.tmpdir else { return Ok(()) };
+        let mut rules = Vec::new();
+        for (entry, origin) in temporary {
+            let path = absolute("TMPDIR", tmpdir)?;
+            let rule = Rule::new(path, entry.access).with_missing(entry.missing);
+            let rule = rule.with_origin(origin);
+            self.check_tmpdir(&rule, context)?;
+            rules.push(rule);
+        }
+        rules.into_iter().for_each(|rule| self.add(rule));
+        Ok(())
+    }
+
+    fn add_entry(&mut self, entry: &Entry, origin: String) -> Result<(), ResolveError> {
+        let rule = |path| Rule::new(path, entry.access).with_missing(entry.missing);
+        match &entry.path {
+            EntryPath::Path(path) => {
+                let path = absolute(&origin, Path::new(path))?;
+                self.add(rule(path).with_origin(origin));
+            }
+            EntryPath::Glob(pattern) => self.add_glob(pattern, entry.access, origin)?,
+            EntryPath::Special(Special::Root) => self.add(rule("/".into()).with_origin(origin)),
+            EntryPath::Special(Special::SlashTmp) => {
+                self.add(rule("/tmp".into()).with_origin(origin));
+            }
+            EntryPath::Special(Special::Minimal) => {
+                for path in MINIMAL {
+                    let rule = rule(path.into()).with_missing(Missing::Skip);
+                    self.add(rule.with_origin(origin.clone()));
+                }
+            }
+            EntryPath::Special(Special::ProjectRoots { subpath }) => {
+                let path = match subpath {
+                    None => self.cwd.to_path_buf(),
+                    Some(subpath) => join(self.cwd, subpath, &origin)?,
+                };
+                self.add(rule(path).with_origin(origin));
+            }
+            // Added by `add_entries`, after everything else.
+            EntryPath::Special(Special::Tmpdir) => {}
+            EntryPath::Special(Special::Unknown { path, .. }) => {
+                if entry.access == Access::Deny {
+                    return Err(ResolveError::DenyUnknownSpecial { origin, name: path.clone() });
+                }
+                let access = entry.access;
+                self.ignored.push(format!("{origin}: unknown special path {path:?} ({access})"));
+            }
+        }
+        Ok(())
+    }
+
+    /// At equal path the stronger access wins; a deny keeps the stronger missing behaviour of the
+    /// two, since it grants nothing that the weaker rule withheld.
+    fn add(&mut self, rule: Rule) {
+        let Some(present) = self.rules.get_mut(&rule.path) else {
+            self.rules.insert(rule.path.clone(), rule);
+            return;
+        };
+        let strictest = present.missing.max(rule.missing);
+        let equal = present.access == rule.access;
+        if rule.access > present.access {
+            *present = rule;
+        }
+        if equal || present.access == Access::Deny {
+            present.missing = strictest;
+        }
+    }
+
+    fn add_glob(
+        &mut self,
+        pattern: &str,
+        access: Access,
+        origin: String,
+    ) -> Result<(), ResolveError> {
+        if access != Access::Deny {
+            let (pattern, access) = (pattern.to_owned(), access.as_str());
+            return Err(ResolveError::GrantingGlob { origin, pattern, access });
+        }
+        native::glob(pattern).map_err(|reason| invalid(&origin, Path::new(pattern), reason))?;
+        let start = if pattern.starts_with('/') { Path::new("/") } else { self.cwd };
+        let mut glob = split_glob(start, pattern);
+        (glob.max_depth, glob.origin) = (self.max_depth, origin);
+        self.deny_globs.push(glob);
+        Ok(())
+    }
+
+    fn check_tmpdir(&self, rule: &Rule, context: &ResolveContext) -> Result<(), ResolveError> {
+        let adds_nothing =
+            |present: &Rule| present.access == rule.access && present.missing >= rule.missing;
+        if self.rules.get(&rule.path).is_some_and(adds_nothing) {
+            return Ok(());
+        }
+        let others = self.rules.values().map(|other| (other.origin.as_str(), &other.path));
+        let home = context.home.iter().map(|home| ("HOME", home));
+        let cwd = self.cwd.to_path_buf();
+        let covered = home
+            .chain([("the working directory", &cwd)])
+            .chain(others)
+            .find(|(_, path)| path.starts_with(&rule.path));
+        match covered {
+            None => Ok(()),
+            Some((covers, covered)) => Err(ResolveError::TmpdirTooBroad {
+                origin: rule.origin.clone(),
+                tmpdir: rule.path.clone(),
+                covers: covers.to_owned(),
+                covered: covered.clone(),
+            }),
+        }
+    }
+
+    fn into_policy(self, network: Network, cwd: PathBuf) -> SandboxPolicy {
+        let rules = shallow_to_deep(self.rules.into_values().collect());
+        let mut policy = SandboxPolicy::new(FileSystemPolicy::Restricted(rules), network, cwd);
+        (policy.deny_globs, policy.ignored) = (self.deny_globs, self.ignored);
+        policy
+    }
+}
+
+/// A readable root adds reading where there was none: it neither opens what is denied nor narrows
+/// what is writable.
+fn add_readable_roots(policy: &mut SandboxPolicy, roots: &[PathBuf]) -> Result<(), ResolveError> {
+    for root in roots {
+        let path = absolute("readable root", root)?;
+        match policy.access(&path) {
+            Some(Access::Read | Access::Write) => {}
+            Some(Access::Deny) => {
+                policy.ignored.push(format!("readable root {path:?}: the profile denies it"));
+            }
+            None => {
+                if let FileSystemPolicy::Restricted(rules) = &mut policy.file_system {
+                    let rule = Rule::new(path, Access::Read).with_missing(Missing::Skip);
+                    rules.push(rule.with_origin("readable root"));
+                    *rules = shallow_to_deep(std::mem::take(rules));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn shallow_to_deep(mut rules: Vec<Rule>) -> Vec<Rule> {
+    rules.sort_by_cached_key(|rule| (rule.path.components().count(), rule.path.clone()));
+    rules
+}
+
+/// Moves the components without metacharacters from the pattern to the base, but for the last.
+fn split_glob(start: &Path, pattern: &str) -> DenyGlob {
+    let mut base = start.to_path_buf();
+    let mut rest: Vec<&str> =
+        pattern.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    let literal = |part: &&&str| !part.contains(['*', '?', '[', ']', '{', '}', '\\']);
+    let literals = rest.iter().take(rest.len().saturating_sub(1)).take_while(literal).count();
+    base.extend(rest.drain(..literals));
+    DenyGlob::new(base, rest.join("/"))
+}
+
+fn join(base: &Path, subpath: &str, origin: &str) -> Result<PathBuf, ResolveError> {
+    let below =
+        native::relative(subpath).map_err(|reason| invalid(origin, Path::new(subpath), reason))?;
+    // Joining an empty path would leave a trailing separator.
+    Ok(base.join(below).components().collect())
+}
+
+fn absolute(origin: &str, path: &Path) -> Result<PathBuf, ResolveError> {
+    native::absolute(path).map_err(|reason| invalid(origin, path, reason))
+}
+
+fn invalid(origin: &str, path: &Path, reason: &'static str) -> ResolveError {
+    ResolveError::InvalidPath { origin: origin.to_owned(), path: path.to_path_buf(), reason }
+}

@@ -1,0 +1,4 @@
+//! The state grammar and its resolution, from outside the crate.
+#![expect(clippy::unwrap_used, clippy::string_slice, reason = "a test fails by panicking")]
+
+mod golden;
