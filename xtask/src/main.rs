@@ -1,2 +1,80 @@
-//! (being written)
-fn main() {}
+//! Plenipo's own tasks: `cargo xtask test | layers | sizes | bench`.
+//!
+//! Everything runs from a bare clone with a Rust toolchain. Debian packages are only installed with
+//! `--install` or `CI=true`; what tests take from npm and PyPI goes below `target/`.
+#![forbid(unsafe_code)]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a task runner starts processes and reads the environment"
+)]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a task runner talks to a person")]
+
+mod bench;
+mod layers;
+mod run;
+mod scan;
+mod sizes;
+mod test;
+mod workspace;
+
+use std::env;
+use std::process::ExitCode;
+
+use run::{Failure, Outcome};
+use workspace::Workspace;
+
+const HELP: &str = "\
+Usage: cargo xtask <task>
+
+  test [--peers] [--install] [-p CRATE]… [-- FILTER]
+           format, lints, build, tests, doctests, layers, sizes
+             --peers     also prepare real MCP servers from npm and PyPI in target/peers
+             --install   install missing Debian packages with apt-get
+             -p CRATE    only this crate's lints and tests
+           CI=true means --peers --install, and a skipped test is a failure
+  layers   which crate may use which, and where unsafe code may be
+  sizes    lengths of files, functions and crates; exceptions stand in xtask/sizes.allow
+  bench [launch|calls|all] [--peers] [--check]
+           ratios to C programs in one run, floors from $PLENIPO_BENCH_DIR
+             --peers     also the official SDK (builds it: minutes)
+             --check     fail when a bar is missed
+";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = env::args().skip(1).collect();
+    match dispatch(&words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("xtask: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(words: &[String]) -> Outcome {
+    let Some((task, rest)) = words.split_first() else {
+        print!("{HELP}");
+        return Err(Failure::new("name a task"));
+    };
+    match task.as_str() {
+        "help" | "--help" | "-h" => {
+            print!("{HELP}");
+            Ok(())
+        }
+        "test" => test::run(&Workspace::load()?, &test::Options::parse(rest)?),
+        "layers" => no_arguments(rest).and_then(|()| layers::check(&Workspace::load()?)),
+        "sizes" => no_arguments(rest).and_then(|()| sizes::check(&Workspace::load()?)),
+        "bench" => bench::run(&Workspace::load()?, &bench::Options::parse(rest)?),
+        "conformance" | "fuzz" | "dist" => {
+            Err(Failure::new(format!("`cargo xtask {task}` does not exist yet")))
+        }
+        other => Err(Failure::new(format!("there is no task `{other}`; see `cargo xtask help`"))),
+    }
+}
+
+fn no_arguments(words: &[String]) -> Outcome {
+    match words.first() {
+        None => Ok(()),
+        Some(word) => Err(Failure::new(format!("unexpected argument `{word}`"))),
+    }
+}

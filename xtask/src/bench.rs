@@ -1,0 +1,79 @@
+//! `cargo xtask bench`: how we compare with C programs that do the least possible.
+//!
+//! Absolute times are noise between machines; ratios of interleaved runs (A B A B) are not. The
+//! floors are C programs outside this repository, in `$PLENIPO_BENCH_DIR`; without them the
+//! absolute numbers are printed and the skip is said. Runs go at real-time priority if permitted.
+
+mod calls;
+mod launch;
+mod stats;
+mod tools;
+
+use crate::run::{Failure, Outcome};
+use crate::workspace::Workspace;
+use stats::Row;
+use tools::Tools;
+
+/// What was asked for.
+#[derive(Debug)]
+pub(crate) struct Options {
+    launch: bool,
+    calls: bool,
+    peers: bool,
+    check: bool,
+}
+
+impl Options {
+    pub(crate) fn parse(words: &[String]) -> Outcome<Self> {
+        let mut options = Self { launch: true, calls: true, peers: false, check: false };
+        for word in words {
+            match word.as_str() {
+                "all" => {}
+                "launch" => options.calls = false,
+                "calls" => options.launch = false,
+                "--peers" => options.peers = true,
+                "--check" => options.check = true,
+                other => return Err(Failure::new(format!("unexpected argument `{other}`"))),
+            }
+        }
+        if options.launch || options.calls {
+            return Ok(options);
+        }
+        Err(Failure::new("name one of `launch`, `calls`, `all`"))
+    }
+}
+
+/// Builds, measures, prints one row a bar.
+pub(crate) fn run(workspace: &Workspace, options: &Options) -> Outcome {
+    let tools = Tools::build(workspace, options.peers && options.calls)?;
+    tools::real_time();
+    let mut rows = Vec::new();
+    let mut problems = Vec::new();
+    let mut measure = |name: &str, measured: Outcome<Vec<Row>>| match measured {
+        Ok(measured) => rows.extend(measured),
+        Err(failure) => problems.push(format!("{name}: {failure}")),
+    };
+    if options.launch {
+        measure("launch", launch::to_first_instruction(&tools));
+        measure("memory", launch::peak_memory(&tools));
+    }
+    if options.calls {
+        measure("one-shot call", calls::one_shot(&tools));
+        measure("warm call", calls::warm(&tools));
+    }
+    println!();
+    for row in &rows {
+        println!("{row}");
+    }
+    for problem in &problems {
+        println!("bench: not measured: {problem}");
+    }
+    let missed = rows.iter().filter(|row| row.missed()).count();
+    if !problems.is_empty() {
+        return Err(Failure::new(format!("bench: {} not measured", problems.len())));
+    }
+    if options.check && missed > 0 {
+        return Err(Failure::new(format!("bench: {missed} bar(s) missed")));
+    }
+    Ok(())
+}

@@ -1,0 +1,138 @@
+//! What the benchmarks run: our release binaries, the payload, and the C floors when they are there.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::run::{Doing, Failure, Outcome, cargo, output, succeed};
+use crate::workspace::Workspace;
+
+/// Built programs. A floor that cannot be had is `None`.
+#[derive(Debug)]
+pub(super) struct Tools {
+    pub(super) plenipo: PathBuf,
+    pub(super) warm: Option<PathBuf>,
+    pub(super) payload: PathBuf,
+    pub(super) work: PathBuf,
+    pub(super) floors: Option<Floors>,
+    pub(super) sdk: Option<PathBuf>,
+}
+
+/// The C programs.
+#[derive(Debug)]
+pub(super) struct Floors {
+    /// Prints the time from before `fork` to a payload's first instruction.
+    pub(super) timer: PathBuf,
+    pub(super) sandbox: PathBuf,
+    pub(super) echo: PathBuf,
+    pub(super) one_shot: PathBuf,
+    pub(super) raw_loop: PathBuf,
+}
+
+impl Tools {
+    pub(super) fn build(workspace: &Workspace, with_sdk: bool) -> Outcome<Self> {
+        let place = workspace.target.join("bench");
+        let work = place.join("work");
+        fs::create_dir_all(work.join(".git")).doing("make target/bench/work")?;
+        succeed(cargo(&workspace.root).args(["build", "--release", "--package", "plenipo"]))?;
+        let payload = place.join("payload");
+        let source = workspace.root.join("xtask/bench/payload.c");
+        compile(&source, &payload, &["-static"])?;
+        let folder = floor_folder(workspace);
+        let floors = folder.as_deref().map(|folder| Floors::build(folder, &place)).transpose()?;
+        let sdk = match folder.filter(|_| with_sdk) {
+            Some(folder) => Some(build_sdk(&folder.join("rmcp-peer"), &place.join("rmcp-peer"))?),
+            None => None,
+        };
+        let plenipo = workspace.target.join("release/plenipo");
+        Ok(Self { plenipo, warm: build_warm(workspace)?, payload, work, floors, sdk })
+    }
+}
+
+/// The program that makes warm calls is an example of `connect`.
+fn build_warm(workspace: &Workspace) -> Outcome<Option<PathBuf>> {
+    if !workspace.root.join("crates/connect/examples/warm.rs").is_file() {
+        return Ok(None);
+    }
+    let mut build = cargo(&workspace.root);
+    build.args(["build", "--release", "--package", "plenipo-connect", "--example", "warm"]);
+    succeed(&mut build)?;
+    Ok(Some(workspace.target.join("release/examples/warm")))
+}
+
+/// Where the floors' sources are: `PLENIPO_BENCH_DIR`, or beside the clone.
+fn floor_folder(workspace: &Workspace) -> Option<PathBuf> {
+    let given = env::var_os("PLENIPO_BENCH_DIR").map(PathBuf::from);
+    let folder = given.unwrap_or_else(|| workspace.root.join("../shared/bench"));
+    if folder.join("sandbox/cand3.c").is_file() {
+        return Some(folder);
+    }
+    println!("bench: no C floors in {}: ratios to them are skipped", folder.display());
+    None
+}
+
+impl Floors {
+    fn build(folder: &Path, place: &Path) -> Outcome<Self> {
+        let build = |source: &str| {
+            let built = place.join(Path::new(source).file_name().unwrap_or_default());
+            compile(&folder.join(source).with_extension("c"), &built, &[])?;
+            Ok(built)
+        };
+        Ok(Self {
+            timer: build("sandbox/tte")?,
+            sandbox: build("sandbox/cand3")?,
+            echo: build("calls/echo")?,
+            one_shot: build("calls/oneshot")?,
+            raw_loop: build("calls/rawloop")?,
+        })
+    }
+}
+
+fn compile(source: &Path, built: &Path, options: &[&str]) -> Outcome {
+    let mut gcc = Command::new("gcc");
+    output(gcc.args(["-O2", "-w"]).args(options).arg("-o").arg(built).arg(source)).map(drop)
+}
+
+/// Built in a copy: its own folder may be read-only, and its build output is ours.
+fn build_sdk(from: &Path, place: &Path) -> Outcome<PathBuf> {
+    fs::create_dir_all(place.join("src")).doing("make target/bench/rmcp-peer")?;
+    for file in ["Cargo.toml", "Cargo.lock", "src/main.rs"] {
+        let text = fs::read(from.join(file)).doing(&format!("read {file} of the SDK peer"))?;
+        fs::write(place.join(file), text).doing(&format!("write {file} of the SDK peer"))?;
+    }
+    let target = place.join("target");
+    let mut build = cargo(place);
+    succeed(build.args(["build", "--release", "--locked"]).env("CARGO_TARGET_DIR", &target))?;
+    Ok(target.join("release/rmcpbench"))
+}
+
+/// Puts this process, and what it starts from now on, at real-time priority if that is permitted.
+pub(super) fn real_time() {
+    let id = std::process::id().to_string();
+    let mut chrt = Command::new("chrt");
+    chrt.args(["-f", "-p", "1", &id]).stdout(Stdio::null()).stderr(Stdio::null());
+    let permitted = chrt.status().is_ok_and(|status| status.success());
+    println!("bench: real-time priority: {}", if permitted { "yes" } else { "not permitted" });
+}
+
+/// The number after `key` in what a measuring program printed.
+pub(super) fn number_after(text: &str, key: &str) -> Outcome<f64> {
+    let found = text.split_once(key).and_then(|(_, rest)| {
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        rest.get(..end)?.parse().ok()
+    });
+    found.ok_or_else(|| Failure::new(format!("no `{key}` in `{}`", text.trim_end())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_found_behind_their_key() {
+        let text = "seq n=100 p50_us=12.5 p99_us=20.0\n";
+        assert!((number_after(text, "p50_us=").unwrap() - 12.5).abs() < f64::EPSILON);
+        assert!(number_after(text, "p10_us=").is_err());
+    }
+}

@@ -1,0 +1,38 @@
+//! Real MCP servers to test against, in pinned versions, below `target/peers`.
+//!
+//! `python/` is a virtual environment, `node/` an npm prefix. A `stamp` file holds the versions;
+//! nothing is fetched while it says what is wanted.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::run::{Doing, Outcome, succeed};
+
+const FROM_PYPI: &[&str] = &["mcp-server-time==2026.10.19"];
+const FROM_NPM: &[&str] = &["@modelcontextprotocol/server-everything@2026.8.31"];
+
+pub(super) fn prepare(directory: &Path) -> Outcome {
+    prepare_one(&directory.join("python"), FROM_PYPI, |place| {
+        succeed(Command::new("python3").args(["-m", "venv", "--clear"]).arg(place))?;
+        let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+        succeed(Command::new(place.join("bin/python3")).args(pip).args(FROM_PYPI))
+    })?;
+    prepare_one(&directory.join("node"), FROM_NPM, |place| {
+        let mut npm = Command::new("npm");
+        npm.args(["install", "--no-fund", "--no-audit", "--loglevel=error", "--prefix"]);
+        succeed(npm.arg(place).args(FROM_NPM))
+    })
+}
+
+fn prepare_one(place: &Path, wanted: &[&str], install: impl Fn(&Path) -> Outcome) -> Outcome {
+    let stamp = place.join("stamp");
+    let wanted = wanted.join("\n");
+    if fs::read_to_string(&stamp).is_ok_and(|present| present == wanted) {
+        println!("{} is there: {wanted}", place.display());
+        return Ok(());
+    }
+    fs::create_dir_all(place).doing(&format!("make {}", place.display()))?;
+    install(place)?;
+    fs::write(&stamp, wanted).doing("write the stamp of the peers")
+}
