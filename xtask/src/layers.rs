@@ -56,7 +56,7 @@ pub(crate) fn check(workspace: &Workspace) -> Outcome {
     }
     match violations.len() {
         0 => Ok(()),
-        count => Err(Failure::new(format!("layers: {count} violation(s), listed above"))),
+        count => Err(Failure::new(format!("{count} violation(s) of the layers, listed above"))),
     }
 }
 

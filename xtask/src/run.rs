@@ -66,8 +66,15 @@ pub(crate) fn output(command: &mut Command) -> Outcome<String> {
     Err(Failure::new(format!("`{shown}` failed ({}): {}", output.status, said.trim_end())))
 }
 
-/// Runs a command, shows what it prints as it comes, and returns all of it, lines without colour.
-pub(crate) fn tee(command: &mut Command) -> Outcome<Vec<String>> {
+/// What a command printed, line by line without colour, and whether it succeeded.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) lines: Vec<String>,
+    pub(crate) outcome: Outcome,
+}
+
+/// Runs a command, shows what it prints as it comes, and keeps it.
+pub(crate) fn tee(command: &mut Command) -> Outcome<Said> {
     let shown = show(command);
     println!("$ {shown}");
     if io::stderr().is_terminal() {
@@ -83,11 +90,12 @@ pub(crate) fn tee(command: &mut Command) -> Outcome<Vec<String>> {
     let mut lines = copy_lines(child.stdout.take(), io::stdout());
     lines.extend(beside.join().unwrap_or_default());
     let status = child.wait().doing(&format!("wait for `{shown}`"))?;
-    if status.success() {
-        return Ok(lines);
-    }
-    let closing = closing_lines(&lines).join("\n");
-    Err(Failure::new(format!("`{shown}` failed ({status})\n{closing}")))
+    let outcome = if status.success() {
+        Ok(())
+    } else {
+        Err(Failure::new(format!("`{shown}` failed ({status})")))
+    };
+    Ok(Said { lines, outcome })
 }
 
 fn copy_lines(from: Option<impl Read>, mut to: impl Write) -> Vec<String> {
@@ -153,8 +161,10 @@ mod tests {
     }
 
     #[test]
-    fn a_failing_command_is_named() {
-        let failure = tee(Command::new("sh").args(["-c", "exit 3"])).unwrap_err().to_string();
-        assert_eq!(failure, "`sh -c exit 3` failed (exit status: 3)\n");
+    fn what_a_failing_command_said_is_kept() {
+        let said = tee(Command::new("sh").args(["-c", "echo a; exit 3"])).unwrap();
+        assert_eq!(said.lines, ["a"]);
+        let failure = said.outcome.unwrap_err().to_string();
+        assert_eq!(failure, "`sh -c echo a; exit 3` failed (exit status: 3)");
     }
 }

@@ -71,7 +71,7 @@ pub(crate) fn check(workspace: &Workspace) -> Outcome {
     }
     match over.len() {
         0 => Ok(()),
-        count => Err(Failure::new(format!("sizes: {count} problem(s), listed above"))),
+        count => Err(Failure::new(format!("{count} problem(s) with sizes, listed above"))),
     }
 }
 

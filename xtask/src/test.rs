@@ -126,8 +126,9 @@ fn build_and_test(workspace: &Workspace, options: &Options, record: &mut Record,
         if options.peers {
             runner.env("PLENIPO_PEERS", &peers);
         }
-        closing = closing_lines(&tee(&mut runner)?);
-        Ok(())
+        let said = tee(&mut runner)?;
+        closing = closing_lines(&said.lines);
+        said.outcome
     });
     record.closing = closing;
     record.step("doctests", || {
