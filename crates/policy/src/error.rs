@@ -121,6 +121,18 @@ pub enum ResolveError {
         /// The path that it covers.
         covered: PathBuf,
     },
+    /// `$TMPDIR` would open a place that the profile denies or keeps read-only.
+    #[error("{origin}: TMPDIR {tmpdir:?} is inside {protected:?}, which {protected_by} protects")]
+    TmpdirProtected {
+        /// Which entry.
+        origin: String,
+        /// `$TMPDIR`.
+        tmpdir: PathBuf,
+        /// The entry that protects the place.
+        protected_by: String,
+        /// Its path.
+        protected: PathBuf,
+    },
     /// The network cannot be cut off where nothing is enforced.
     #[error("cannot disable the network of a disabled permission profile")]
     DisableNetworkOfDisabled,
@@ -134,7 +146,7 @@ impl ResolveError {
             Self::GrantingGlob { .. } | Self::DenyUnknownSpecial { .. } => {
                 ResolveErrorKind::Unenforceable
             }
-            Self::TmpdirTooBroad { .. } => ResolveErrorKind::TmpdirTooBroad,
+            Self::TmpdirTooBroad { .. } | Self::TmpdirProtected { .. } => ResolveErrorKind::Tmpdir,
             Self::DisableNetworkOfDisabled => ResolveErrorKind::Conflict,
         }
     }
@@ -142,7 +154,7 @@ impl ResolveError {
     /// What a person can do about it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::TmpdirTooBroad { .. } => {
+            Self::TmpdirTooBroad { .. } | Self::TmpdirProtected { .. } => {
                 Some("set TMPDIR to a directory of its own, or unset it")
             }
             Self::DisableNetworkOfDisabled => {
@@ -163,8 +175,8 @@ pub enum ResolveErrorKind {
     InvalidPath,
     /// Well-formed, but it cannot be enforced.
     Unenforceable,
-    /// `$TMPDIR` covers something that it must not.
-    TmpdirTooBroad,
+    /// `$TMPDIR` is not a directory for temporary files only.
+    Tmpdir,
     /// Two settings contradict each other.
     Conflict,
 }
@@ -216,7 +228,6 @@ impl ConfigError {
         Self { kind, file: String::new(), line: None, key, reason, hint: None }
     }
 
-    #[expect(dead_code, reason = "for the permissions tables, which follow")]
     pub(crate) fn at(mut self, file: &str, line: usize) -> Self {
         self.file = file.to_owned();
         self.line = Some(line);

@@ -11,6 +11,7 @@
 //! variable and follows no symbolic link. Enforcing a [`SandboxPolicy`] is the `launch` crate's
 //! business; carrying a state without looking into it is the `authority` crate's.
 
+mod config;
 mod error;
 mod native;
 mod policy;
@@ -19,6 +20,7 @@ mod resolve;
 mod roots;
 mod state;
 
+pub use config::{PermissionTables, parse_permissions};
 pub use error::{
     ConfigError, ConfigErrorKind, ResolveError, ResolveErrorKind, StateError, StateErrorKind,
 };

@@ -51,7 +51,8 @@ impl PermissionProfile {
     /// A path that is not absolute or contains `..`; something that cannot be enforced (a glob
     /// that grants, a deny of an unknown special place); a `$TMPDIR` that covers the home
     /// directory, the working directory or the path of another rule (unless another entry gives
-    /// that very directory the same access anyway, as `slash_tmp` does for `TMPDIR=/tmp`);
+    /// that very directory as much anyway, as `slash_tmp` does for `TMPDIR=/tmp`) or would open
+    /// a denied or protected place for writing;
     /// `disable_network` with a disabled profile.
     pub fn resolve(&self, context: &ResolveContext) -> Result<SandboxPolicy, ResolveError> {
         let cwd = absolute("working directory", &context.cwd)?;
@@ -205,10 +206,10 @@ impl<'a> Resolver<'a> {
         Ok(())
     }
 
+    /// `$TMPDIR` comes from the environment of whoever starts the launcher, so it may not reach
+    /// what the profile itself decided.
     fn check_tmpdir(&self, rule: &Rule, context: &ResolveContext) -> Result<(), ResolveError> {
-        let adds_nothing =
-            |present: &Rule| present.access == rule.access && present.missing >= rule.missing;
-        if self.rules.get(&rule.path).is_some_and(adds_nothing) {
+        if self.rules.get(&rule.path).is_some_and(|present| present.access >= rule.access) {
             return Ok(());
         }
         let others = self.rules.values().map(|other| (other.origin.as_str(), &other.path));
@@ -218,15 +219,38 @@ impl<'a> Resolver<'a> {
             .chain([("the working directory", &cwd)])
             .chain(others)
             .find(|(_, path)| path.starts_with(&rule.path));
-        match covered {
-            None => Ok(()),
-            Some((covers, covered)) => Err(ResolveError::TmpdirTooBroad {
+        if let Some((covers, covered)) = covered {
+            return Err(ResolveError::TmpdirTooBroad {
                 origin: rule.origin.clone(),
                 tmpdir: rule.path.clone(),
                 covers: covers.to_owned(),
                 covered: covered.clone(),
+            });
+        }
+        match self.carve_out(&rule.path).filter(|_| rule.access == Access::Write) {
+            None => Ok(()),
+            Some(protected) => Err(ResolveError::TmpdirProtected {
+                origin: rule.origin.clone(),
+                tmpdir: rule.path.clone(),
+                protected_by: protected.origin.clone(),
+                protected: protected.path.clone(),
             }),
         }
+    }
+
+    /// The rule above `path` that denies it, or makes it read-only inside something writable.
+    fn carve_out(&self, path: &Path) -> Option<&Rule> {
+        let mut writable_above = false;
+        let mut protecting = None;
+        // A path's ancestors are sorted before it, so this goes from shallow to deep.
+        for rule in self.rules.values().filter(|rule| path.starts_with(&rule.path)) {
+            match rule.access {
+                Access::Write => (writable_above, protecting) = (true, None),
+                Access::Read => protecting = writable_above.then_some(rule),
+                Access::Deny => protecting = Some(rule),
+            }
+        }
+        protecting
     }
 
     fn into_policy(self, network: Network, cwd: PathBuf) -> SandboxPolicy {
@@ -264,15 +288,40 @@ fn shallow_to_deep(mut rules: Vec<Rule>) -> Vec<Rule> {
     rules
 }
 
-/// Moves the components without metacharacters from the pattern to the base, but for the last.
+/// Moves the components that mean one name from the pattern to the base, but for the last.
 fn split_glob(start: &Path, pattern: &str) -> DenyGlob {
+    let parts = pattern.split('/').filter(|part| !part.is_empty() && *part != ".");
+    let mut rest: Vec<&str> = parts.collect();
+    let candidates = rest.iter().take(rest.len().saturating_sub(1));
+    let literals: Vec<String> = candidates.map_while(|part| literal(part)).collect();
+    rest.drain(..literals.len());
     let mut base = start.to_path_buf();
-    let mut rest: Vec<&str> =
-        pattern.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
-    let literal = |part: &&&str| !part.contains(['*', '?', '[', ']', '{', '}', '\\']);
-    let literals = rest.iter().take(rest.len().saturating_sub(1)).take_while(literal).count();
-    base.extend(rest.drain(..literals));
+    base.extend(literals);
     DenyGlob::new(base, rest.join("/"))
+}
+
+/// The only name that a glob component matches, if there is only one: classes of one character
+/// (`[*]`) and escapes (`\*`) stand for that character.
+fn literal(component: &str) -> Option<String> {
+    let mut name = String::with_capacity(component.len());
+    let mut rest = component.chars();
+    while let Some(character) = rest.next() {
+        let meant = match character {
+            '*' | '?' | ']' | '{' | '}' => return None,
+            '\\' => rest.next()?,
+            '[' => {
+                let meant = rest.next()?;
+                if matches!(meant, '!' | '^') || rest.next() != Some(']') {
+                    return None;
+                }
+                meant
+            }
+            plain => plain,
+        };
+        name.push(meant);
+    }
+    // A name that would not be one component stays in the pattern.
+    (!matches!(name.as_str(), "" | "." | "..")).then_some(name)
 }
 
 fn join(base: &Path, subpath: &str, origin: &str) -> Result<PathBuf, ResolveError> {

@@ -54,7 +54,6 @@ impl WorkspaceRoots {
     }
 
     /// The user's home directory, for `~` in configured paths.
-    #[expect(dead_code, reason = "for the permissions tables, which follow")]
     pub(crate) fn home(&self) -> Option<&Path> {
         self.home.as_deref()
     }

@@ -14,6 +14,9 @@ use crate::error::{StateError, StateErrorKind};
 /// its own: nine values for each of 8192 entries leave room.
 const MAX_VALUES: usize = 100_000;
 
+/// How many characters of a foreign text are shown.
+const SHOWN: usize = 80;
+
 /// One JSON value. Numbers other than non-negative integers are never needed.
 #[derive(Debug)]
 pub(super) enum Tree {
@@ -43,17 +46,18 @@ impl Tree {
 
 /// Text found in a state, shortened and quoted for a message.
 pub(super) fn quote(text: &str) -> String {
-    const SHOWN: usize = 80;
     match text.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{:?}…", text.get(..end).unwrap_or_default()),
         None => format!("{text:?}"),
     }
 }
 
-/// The path of a member: `a.b`, or `a["odd key"]` where the key is no plain word.
+/// The path of a member: `a.b`, or `a["odd key"]` where the key is no plain word. Long keys are
+/// shortened: every member's path repeats its parents'.
 pub(super) fn member_path(parent: &str, key: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    match (parent.is_empty(), !key.is_empty() && key.bytes().all(plain)) {
+    let is_plain = (1..=SHOWN).contains(&key.len()) && key.bytes().all(plain);
+    match (parent.is_empty(), is_plain) {
         (true, true) => key.to_owned(),
         (false, true) => format!("{parent}.{key}"),
         (_, false) => format!("{parent}[{}]", quote(key)),

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use plenipo_policy::{Access, FileSystemPolicy, PermissionProfile, State};
+use plenipo_policy::{
+    Access, FileSystemPolicy, Network, PermissionProfile, State, WorkspaceRoots, parse_permissions,
+};
 use serde_json::value::RawValue;
 
 /// The captured states: file name and compact JSON text with the member order as captured.
@@ -100,5 +102,104 @@ fn a_captured_state_resolves_and_means_what_its_mode_says() {
         };
         assert_eq!(policy.access(&state.cwd.join("note.txt")), Some(writable), "{name}");
         assert_ne!(policy.access(Path::new("/usr/lib/x")), Some(Access::Write), "{name}");
+    }
+}
+
+/// The captured state of one mode, as a stdio server that advertised both names got it.
+fn captured(mode: &str) -> String {
+    let name = format!("{mode}.s_both.json");
+    captured_states().into_iter().find(|(file, _)| *file == name).unwrap().1
+}
+
+fn roots(paths: &[&str]) -> WorkspaceRoots {
+    let home = Path::new("/home/dev");
+    let (main, extra) = paths.split_first().unwrap();
+    let roots = WorkspaceRoots::new(Path::new(main), Some(home), false).unwrap();
+    extra.iter().fold(roots, |roots, path| roots.with_extra(Path::new(path)).unwrap())
+}
+
+/// The state with the profile built here in place of the captured one.
+fn rebuilt(captured: &str, profile: PermissionProfile) -> String {
+    let mut state = State::parse(captured).unwrap();
+    state.profile = profile;
+    state.to_json()
+}
+
+#[test]
+fn built_in_profiles_are_what_the_reference_runtime_sends() {
+    let tables = parse_permissions("", "plenipo.toml").unwrap();
+    let workspace =
+        |paths| PermissionProfile::workspace(&roots(paths), Network::Restricted).unwrap();
+    let odd = "/home/dev/ws git é %25";
+    for (mode, profile) in [
+        ("mode-read-only", PermissionProfile::read_only()),
+        ("mode-danger-full-access", PermissionProfile::danger_full_access()),
+        ("mode-workspace-write", workspace(&["/home/dev/ws"])),
+        ("mode-workspace-git-oddpath", workspace(&[odd])),
+        ("mode-runtime-workspace-roots", workspace(&["/home/dev/ws", "/home/dev/extra1"])),
+        (
+            "mode-profile-builtin-workspace",
+            tables.profile(":workspace", &roots(&["/home/dev/ws"])).unwrap(),
+        ),
+    ] {
+        let json = captured(mode);
+        assert_eq!(rebuilt(&json, profile), json, "{mode}");
+    }
+}
+
+/// The reference runtime lists configured roots twice; ours are listed once and mean the same.
+#[test]
+fn a_root_given_twice_means_the_same_as_once() {
+    let captured = State::parse(&captured("mode-workspace-write-roots-net")).unwrap();
+    let roots =
+        roots(&["/home/dev/ws", "/home/dev/extra1", "/opt/doesnotexist", "/home/dev/extra1"]);
+    let profile = PermissionProfile::workspace(&roots, Network::Enabled).unwrap();
+    let without_origins = |profile: &PermissionProfile| {
+        let policy = profile.resolve(&captured.resolve_context()).unwrap();
+        let FileSystemPolicy::Restricted(rules) = policy.file_system else { unreachable!() };
+        rules.into_iter().map(|rule| rule.with_origin("")).collect::<Vec<_>>()
+    };
+    assert_eq!(without_origins(&profile), without_origins(&captured.profile));
+}
+
+#[test]
+fn configured_profiles_are_what_the_reference_runtime_sends() {
+    let text = r#"
+        [permissions.deny.filesystem]
+        "~/x" = "read"
+        ":root" = "read"
+        ":tmpdir" = "write"
+        "/etc/shadow" = "none"
+        "/home/dev/secret" = "deny"
+        [permissions.deny.filesystem.":workspace_roots"]
+        "." = "write"
+        "docs" = "read"
+        "**/*.env" = "deny"
+
+        [permissions.extended]
+        extends = "parent"
+        filesystem = { "/home/dev/secret/**" = "deny" }
+        [permissions.parent]
+        extends = ":workspace"
+        filesystem = { glob_scan_max_depth = 3 }
+
+        [permissions.minimal-net]
+        filesystem = { ":minimal" = "read", ":workspace_roots" = "write" }
+        network = { enabled = true }
+    "#;
+    let tables = parse_permissions(text, "plenipo.toml").unwrap();
+    // What only the reference runtime adds: a place it does not know itself, its own helper.
+    let unknown = r#"{"path":{"type":"special","value":{"kind":"unknown","path":":bogus"}},"access":"read"},"#;
+    let helper = r#",{"path":{"type":"path","path":"/home/dev/.codex/tmp/arg0-linux/codex-arg0AAAAAA"},"access":"read"}"#;
+    for (name, mode, extra) in [
+        ("deny", "mode-profile-named-deny", ""),
+        ("extended", "mode-profile-named-extends-unknown-special", unknown),
+        ("minimal-net", "mode-profile-named-minimal-net", helper),
+    ] {
+        let json = captured(mode);
+        assert!(json.contains(extra), "{mode}");
+        let json = json.replacen(extra, "", 1);
+        let profile = tables.profile(name, &roots(&["/home/dev/ws"])).unwrap();
+        assert_eq!(rebuilt(&json, profile), json, "{mode}");
     }
 }

@@ -2,3 +2,6 @@
 #![expect(clippy::unwrap_used, clippy::string_slice, reason = "a test fails by panicking")]
 
 mod golden;
+mod launcher_inputs;
+mod messages;
+mod properties;
