@@ -99,13 +99,13 @@ impl StateError {
 #[non_exhaustive]
 pub enum LauncherFault {
     /// The path is relative (or empty).
-    #[error("launcher path `{}` is not absolute", path.display())]
+    #[error("launcher path {path:?} is not absolute")]
     NotAbsolute {
         /// The path.
         path: PathBuf,
     },
     /// The path cannot be written as JSON text.
-    #[error("launcher path `{}` is not UTF-8", path.display())]
+    #[error("launcher path {path:?} is not UTF-8")]
     NotUtf8 {
         /// The path.
         path: PathBuf,
@@ -117,13 +117,13 @@ pub enum LauncherFault {
         path: PathBuf,
     },
     /// The path of a running executable that was removed or replaced.
-    #[error("launcher `{}` was removed while it runs", path.display())]
+    #[error("launcher {path:?} was removed while it runs")]
     Deleted {
         /// The path, as the kernel shows it.
         path: PathBuf,
     },
     /// A part of the path does not exist or cannot be looked at.
-    #[error("launcher cannot be checked at `{}`", path.display())]
+    #[error("launcher cannot be checked at {path:?}")]
     Unreadable {
         /// The part.
         path: PathBuf,
@@ -131,23 +131,19 @@ pub enum LauncherFault {
         source: io::Error,
     },
     /// A directory, device or the like.
-    #[error("launcher `{}` is not a regular file", path.display())]
+    #[error("launcher {path:?} is not a regular file")]
     NotAFile {
         /// The path.
         path: PathBuf,
     },
     /// No execute bit.
-    #[error("launcher `{}` is not executable", path.display())]
+    #[error("launcher {path:?} is not executable")]
     NotExecutable {
         /// The path.
         path: PathBuf,
     },
     /// Somebody else owns the file, or a directory or link on the way to it.
-    #[error(
-        "launcher `{}` could be replaced by user {owner}, who owns `{}`",
-        path.display(),
-        at.display()
-    )]
+    #[error("launcher {path:?} could be replaced by user {owner}, who owns {at:?}")]
     ForeignOwner {
         /// The launcher.
         path: PathBuf,
@@ -157,11 +153,7 @@ pub enum LauncherFault {
         owner: u32,
     },
     /// Group or others may write the file or a directory on the way to it.
-    #[error(
-        "launcher `{}` could be replaced by others: `{}` has mode {mode:04o}",
-        path.display(),
-        at.display()
-    )]
+    #[error("launcher {path:?} could be replaced by others: {at:?} has mode {mode:04o}")]
     WritableByOthers {
         /// The launcher.
         path: PathBuf,
@@ -171,13 +163,13 @@ pub enum LauncherFault {
         mode: u32,
     },
     /// Too many symbolic links.
-    #[error("launcher `{}` leads through too many symbolic links", path.display())]
+    #[error("launcher {path:?} leads through too many symbolic links")]
     TooManyLinks {
         /// The path.
         path: PathBuf,
     },
     /// The current user is unknown, so no owner can be judged.
-    #[error("launcher `{}` cannot be checked: the effective user is unknown", path.display())]
+    #[error("launcher {path:?} cannot be checked: the effective user is unknown")]
     UserUnknown {
         /// The launcher.
         path: PathBuf,
@@ -185,13 +177,13 @@ pub enum LauncherFault {
         source: io::Error,
     },
     /// This system has no owners and modes to check.
-    #[error("launcher `{}` cannot be checked on this system", path.display())]
+    #[error("launcher {path:?} cannot be checked on this system")]
     Unsupported {
         /// The launcher.
         path: PathBuf,
     },
     /// Another file is at the path now.
-    #[error("launcher `{}` is no longer the file that was verified", path.display())]
+    #[error("launcher {path:?} is no longer the file that was verified")]
     Changed {
         /// The path.
         path: PathBuf,
@@ -326,7 +318,7 @@ pub enum AttachError {
         found: JsonKind,
     },
     /// The caller set what only the host or the protocol may set.
-    #[error("the caller's `_meta` may not set `{key}`")]
+    #[error("the caller's `_meta` may not set `{}`", shown(key))]
     CallerReservedKey {
         /// The key, unescaped.
         key: String,
@@ -442,7 +434,7 @@ pub enum CallAuthorityError {
     #[error("`codex/sandbox-launcher` has more than one `codexExecutable`")]
     LauncherDuplicated,
     /// The launcher value has a member that the contract does not know.
-    #[error("`codex/sandbox-launcher` has the unknown member `{member}`")]
+    #[error("`codex/sandbox-launcher` has the unknown member `{}`", shown(member))]
     LauncherMember {
         /// Its key, unescaped.
         member: String,
@@ -562,5 +554,26 @@ impl Refusal {
             }
             _ => None,
         }
+    }
+}
+
+/// A key that somebody else wrote, for a message: control characters escaped, long ones cut.
+fn shown(key: &str) -> String {
+    const LONGEST: usize = 64;
+    let cut = if key.chars().nth(LONGEST).is_some() { "…" } else { "" };
+    let kept: String = key.chars().take(LONGEST).collect();
+    format!("{}{cut}", kept.escape_debug())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_foreign_key_cannot_write_to_the_terminal_or_fill_it() {
+        let member = format!("\u{1b}[2J\n{}", "x".repeat(1000));
+        let message = CallAuthorityError::LauncherMember { member }.to_string();
+        assert!(message.contains("\\u{1b}[2J\\n"), "{message}");
+        assert!(message.len() < 200 && message.ends_with("…`"), "{message}");
     }
 }

@@ -124,7 +124,7 @@ fn a_foreign_owner_anywhere_on_the_way_is_refused() {
     for name in ["bin", "bin/launcher"] {
         if std::os::unix::fs::chown(fixture.path(name), Some(4242), None).is_err() {
             // Only root gives files away; an ordinary user cannot make this fixture.
-            assert_ne!(unistd_effective_user(), 0);
+            assert_ne!(effective_user(), 0);
             return;
         }
         let fault = fixture.verify("bin/launcher").unwrap_err();
@@ -136,7 +136,7 @@ fn a_foreign_owner_anywhere_on_the_way_is_refused() {
     }
 }
 
-fn unistd_effective_user() -> u32 {
+fn effective_user() -> u32 {
     use std::os::unix::fs::MetadataExt as _;
     fs::metadata("/proc/self").unwrap().uid()
 }
