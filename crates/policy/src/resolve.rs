@@ -52,7 +52,7 @@ impl PermissionProfile {
     /// that grants, a deny of an unknown special place); a `$TMPDIR` that covers the home
     /// directory, the working directory or the path of another rule (unless another entry gives
     /// that very directory as much anyway, as `slash_tmp` does for `TMPDIR=/tmp`) or would open
-    /// a denied or protected place for writing;
+    /// a denied or protected place;
     /// `disable_network` with a disabled profile.
     pub fn resolve(&self, context: &ResolveContext) -> Result<SandboxPolicy, ResolveError> {
         let cwd = absolute("working directory", &context.cwd)?;
@@ -227,7 +227,12 @@ impl<'a> Resolver<'a> {
                 covered: covered.clone(),
             });
         }
-        match self.carve_out(&rule.path).filter(|_| rule.access == Access::Write) {
+        let opened = self.carve_out(&rule.path).filter(|protected| match rule.access {
+            Access::Write => true,
+            Access::Read => protected.access == Access::Deny,
+            Access::Deny => false,
+        });
+        match opened {
             None => Ok(()),
             Some(protected) => Err(ResolveError::TmpdirProtected {
                 origin: rule.origin.clone(),
@@ -239,6 +244,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// The rule above `path` that denies it, or makes it read-only inside something writable.
+    /// A deny of `/` is how a profile says that it lists everything it grants: no carve-out.
     fn carve_out(&self, path: &Path) -> Option<&Rule> {
         let mut writable_above = false;
         let mut protecting = None;
@@ -247,7 +253,7 @@ impl<'a> Resolver<'a> {
             match rule.access {
                 Access::Write => (writable_above, protecting) = (true, None),
                 Access::Read => protecting = writable_above.then_some(rule),
-                Access::Deny => protecting = Some(rule),
+                Access::Deny => protecting = rule.path.parent().map(|_| rule),
             }
         }
         protecting
@@ -337,4 +343,124 @@ fn absolute(origin: &str, path: &Path) -> Result<PathBuf, ResolveError> {
 
 fn invalid(origin: &str, path: &Path, reason: &'static str) -> ResolveError {
     ResolveError::InvalidPath { origin: origin.to_owned(), path: path.to_path_buf(), reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(path: &str, access: Access) -> Entry {
+        Entry::new(EntryPath::Path(path.to_owned()), access)
+    }
+
+    fn special(special: Special, access: Access) -> Entry {
+        Entry::new(EntryPath::Special(special), access)
+    }
+
+    fn resolve(entries: Vec<Entry>, context: &ResolveContext) -> SandboxPolicy {
+        let file_system = FileSystem::Restricted(RestrictedFileSystem::new(entries));
+        let network = Network::Restricted;
+        PermissionProfile::Managed { file_system, network }.resolve(context).unwrap()
+    }
+
+    /// `path access missing origin`, one rule a line.
+    fn rules(policy: &SandboxPolicy) -> String {
+        let FileSystemPolicy::Restricted(rules) = &policy.file_system else { unreachable!() };
+        let lines = rules.iter().map(|rule| {
+            format!("{} {} {:?} {}", rule.path.display(), rule.access, rule.missing, rule.origin)
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn equal_paths_merge_to_the_stronger_access_and_the_stricter_missing_behaviour() {
+        let context = ResolveContext::new("/work");
+        let policy = resolve(
+            vec![
+                path("/a", Access::Read).skip_missing(),
+                path("/a/.", Access::Read),
+                path("/b", Access::Write).skip_missing(),
+                path("/b/", Access::Read),
+                path("/c", Access::Read),
+                path("//c", Access::Deny).skip_missing(),
+                special(Special::ProjectRoots { subpath: Some("./x/".into()) }, Access::Write),
+                special(Special::ProjectRoots { subpath: Some(".".into()) }, Access::Read),
+            ],
+            &context,
+        );
+        insta::assert_snapshot!(rules(&policy), @r"
+    /a read Enforce entries[0]
+    /b write Skip entries[2]
+    /c deny Enforce entries[5]
+    /work read Enforce entries[7]
+    /work/x write Enforce entries[6]
+    ");
+    }
+
+    #[test]
+    fn special_places_become_absolute_rules() {
+        let mut context = ResolveContext::new("/work");
+        context.tmpdir = Some("/var/tmp/session".into());
+        let policy = resolve(
+            vec![
+                special(Special::Tmpdir, Access::Write),
+                special(Special::Minimal, Access::Read),
+                special(Special::SlashTmp, Access::Write),
+                special(Special::Root, Access::Deny),
+                special(Special::Unknown { path: ":new".into(), subpath: None }, Access::Read),
+            ],
+            &context,
+        );
+        insta::assert_snapshot!(rules(&policy), @r"
+    / deny Enforce entries[3]
+    /bin read Skip entries[1]
+    /etc read Skip entries[1]
+    /lib read Skip entries[1]
+    /lib64 read Skip entries[1]
+    /sbin read Skip entries[1]
+    /tmp write Enforce entries[2]
+    /usr read Skip entries[1]
+    /nix/store read Skip entries[1]
+    /run/current-system/sw read Skip entries[1]
+    /var/tmp/session write Enforce entries[0]
+    ");
+        insta::assert_snapshot!(policy.ignored.join("\n"), @r#"
+    entries[4]: unknown special path ":new" (read)
+    "#);
+    }
+
+    #[test]
+    fn a_glob_is_split_where_its_pattern_starts() {
+        let split = |pattern: &str| {
+            let start = Path::new(if pattern.starts_with('/') { "/" } else { "/work [1]" });
+            let glob = split_glob(start, pattern);
+            format!("{} | {}", glob.base.display(), glob.pattern)
+        };
+        let patterns = [
+            "**/*.env",
+            "a/b/*.env",
+            "/srv/.env",
+            "/.env",
+            "/srv/[[]x[]]/*.key",
+            "/srv/\\*/x",
+            "/srv/[ab]/x/*",
+            "/srv/{a,b}/x",
+            "./a//b/./c*",
+            "/srv/[.][.]/x",
+            "/srv/*/",
+        ];
+        insta::assert_snapshot!(patterns.map(split).join("\n"), @r"
+    /work [1] | **/*.env
+    /work [1]/a/b | *.env
+    /srv | .env
+    / | .env
+    /srv/[x] | *.key
+    /srv/* | x
+    /srv | [ab]/x/*
+    /srv | {a,b}/x
+    /work [1]/a/b | c*
+    /srv | [.][.]/x
+    /srv | *
+    ");
+    }
 }
