@@ -221,7 +221,7 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
 
     use super::*;
-    use crate::{is_root, ordinary_user};
+    use crate::{as_user, is_root, ordinary_user, world_readable_copy};
 
     #[test]
     fn a_read_only_tree_is_removed_on_drop() {
@@ -233,6 +233,19 @@ mod tests {
         assert!(!path.starts_with("/tmp"));
         drop(fixture);
         assert!(!path.exists());
+    }
+
+    /// Root removes anything; the bits matter to an ordinary user.
+    #[test]
+    fn an_ordinary_user_removes_a_read_only_tree_too() {
+        let copy = world_readable_copy(std::env::current_exe().unwrap());
+        let name = "fixture::tests::a_read_only_tree_is_removed_on_drop";
+        let argv = [copy.path().as_os_str(), name.as_ref(), "--exact".as_ref()];
+        let argv = as_user(argv, ordinary_user().uid);
+        let (program, rest) = argv.split_first().unwrap();
+        let output = Command::new(program).args(rest).current_dir("/").output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && said.contains("1 passed"), "{output:?}");
     }
 
     #[test]
