@@ -135,4 +135,44 @@ mod tests {
             assert!(allowed.iter().all(|used| TABLE.iter().any(|(row, _)| row == used)), "{name}");
         }
     }
+    fn workspace(authority: &str, launch: &str) -> Workspace {
+        let package = |name: &str, dependencies: &str| {
+            let manifest = format!("/w/{name}/Cargo.toml");
+            format!(
+                r#"{{"name":"{name}","manifest_path":"{manifest}","dependencies":[{dependencies}]}}"#
+            )
+        };
+        let packages = [
+            package("plenipo-authority", authority),
+            package("plenipo-launch", launch),
+            package("plenipo-policy", ""),
+            package("plenipo-testkit", ""),
+        ];
+        let packages = packages.join(",");
+        let text = format!(
+            r#"{{"workspace_root":"/w","target_directory":"/w/t","packages":[{packages}]}}"#
+        );
+        serde_json::from_str(&text).unwrap()
+    }
+
+    fn violations(authority: &str, launch: &str) -> Vec<String> {
+        let workspace = workspace(authority, launch);
+        workspace.packages.iter().flat_map(|package| dependencies(package, &workspace)).collect()
+    }
+
+    #[test]
+    fn a_dependency_that_points_up_is_named_and_a_test_may_have_it() {
+        let on = |name: &str, kind: &str| format!(r#"{{"name":"{name}","kind":{kind}}}"#);
+        assert!(violations("", &on("plenipo-policy", "null")).is_empty());
+        assert!(violations(&on("plenipo-testkit", "\"dev\""), "").is_empty());
+        let up = violations(&on("plenipo-launch", "null"), &on("plenipo-testkit", "\"build\""));
+        assert_eq!(up, ["authority may not use launch", "launch may not use testkit"]);
+    }
+
+    #[test]
+    fn authority_stays_small() {
+        let five = [r#"{"name":"x","kind":null}"#; 5].join(",");
+        assert_eq!(violations(&five, ""), ["authority has 5 direct dependencies, at most 4"]);
+        assert!(violations("", &five).is_empty());
+    }
 }
