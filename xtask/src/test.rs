@@ -131,10 +131,13 @@ fn build_and_test(workspace: &Workspace, options: &Options, record: &mut Record,
         said.outcome
     });
     record.closing = closing;
-    record.step("doctests", || {
-        let mut doctests = cargo(&workspace.root);
-        succeed(doctests.args(["test", "--doc"]).args(options.selection()))
-    });
+    let mut packages = workspace.packages.iter().filter(|package| package.has_library());
+    if options.crates.is_empty() || packages.any(|package| options.crates.contains(&package.name)) {
+        record.step("doctests", || {
+            let mut doctests = cargo(&workspace.root);
+            succeed(doctests.args(["test", "--doc"]).args(options.selection()))
+        });
+    }
 }
 
 /// nextest when it is there, else `cargo test`.
@@ -150,7 +153,7 @@ fn runner(workspace: &Workspace, options: &Options) -> std::process::Command {
     } else {
         println!("cargo-nextest is not installed; using cargo test");
         runner.args(["test", "--no-fail-fast"]).args(options.selection());
-        runner.args(["--lib", "--bins", "--tests"]);
+        runner.arg("--tests");
     }
     if !options.filter.is_empty() {
         runner.arg("--").args(&options.filter);

@@ -23,6 +23,13 @@ pub(crate) struct Package {
     pub(crate) name: String,
     manifest_path: PathBuf,
     pub(crate) dependencies: Vec<Dependency>,
+    #[serde(default)]
+    targets: Vec<Target>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Target {
+    kind: Vec<String>,
 }
 
 /// A declared dependency; `kind` is `None` for a normal one, else `dev` or `build`.
@@ -55,6 +62,10 @@ impl Package {
             "plenipo" => "cli",
             name => name.strip_prefix("plenipo-").unwrap_or(name),
         }
+    }
+
+    pub(crate) fn has_library(&self) -> bool {
+        self.targets.iter().any(|target| target.kind.iter().any(|kind| kind == "lib"))
     }
 
     pub(crate) fn directory(&self) -> &Path {
