@@ -1,1 +1,39 @@
-//! (being written)
+//! Runs a command under a sandbox policy: namespaces, mounts, Landlock and seccomp, in one process image.
+//!
+//! ```text
+//! LaunchRequest ─ resolve (real paths, protections) ─ plan (pure) ─ fork into namespaces
+//!                                                                     │ mounts, self-check, Landlock, seccomp
+//!   exit code  ◀─ supervise ◀──────────────────────── init (PID 1) ◀──┘ report, close descriptors
+//! ```
+//!
+//! It fails closed: what cannot be enforced is refused, by name, before the command starts. It knows nothing of MCP, reads
+//! no configuration, and runs no helper program. Linux on x86_64 and aarch64; elsewhere every launch is refused.
+//!
+//! The only crate of the project with unsafe code, all of it in `sys`: system calls that no safe crate offers.
+
+#[cfg(target_os = "linux")]
+mod enter;
+mod error;
+#[cfg(target_os = "linux")]
+mod filter;
+#[cfg(target_os = "linux")]
+mod init;
+#[cfg(target_os = "linux")]
+mod landlock_layer;
+#[cfg(target_os = "linux")]
+mod launcher;
+#[cfg(target_os = "linux")]
+mod placeholder;
+mod plan;
+mod protections;
+mod report;
+mod resolve;
+#[cfg(target_os = "linux")]
+mod sys;
+mod tree;
+
+pub use error::{ErrorKind, LaunchError};
+#[cfg(target_os = "linux")]
+pub use launcher::{LaunchRequest, explain, inherited_descriptor, launch};
+pub use protections::{PROJECT_CONFIGURATIONS, PROTECTED_NAMES, Protections};
+pub use report::{EnforcementReport, LayerState, Layers, REPORT_VERSION, ReportedRule, Rung};

@@ -1,0 +1,55 @@
+//! Arguments of `plenipo sandbox`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser};
+
+/// Run one command under a sandbox state or a permission profile.
+///
+/// The command's exit code is passed through; 128+n for signal n, 126 not executable, 127 not found, and 125 when the
+/// sandbox itself refused: then nothing has run, one sentence says why on stderr, and --report-fd gets it as JSON.
+///
+/// Examples:
+///   plenipo sandbox -P :read-only -- git status
+///   plenipo sandbox -P :workspace -C ~/project -- cargo test
+///   plenipo sandbox --sandbox-state-json "$STATE" -- sh -c 'make'
+#[derive(Debug, Clone, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct SandboxArguments {
+    /// Sandbox state to enforce: JSON text, @FILE, fd:N (an inherited descriptor) or - (standard input).
+    #[arg(long, value_name = "STATE", conflicts_with_all = ["permission_profile", "cd"])]
+    pub(crate) sandbox_state_json: Option<String>,
+
+    /// Make DIR readable too; never where the state denies. May be repeated.
+    #[arg(long, value_name = "DIR", requires = "sandbox_state_json")]
+    pub(crate) sandbox_state_readable_root: Vec<PathBuf>,
+
+    /// Switch the network off whatever the state says; refused with a disabled profile.
+    #[arg(long, requires = "sandbox_state_json")]
+    pub(crate) sandbox_state_disable_network: bool,
+
+    /// Permission profile: :read-only, :workspace, :danger-full-access, or a name from the configuration.
+    #[arg(short = 'P', long, value_name = "NAME")]
+    pub(crate) permission_profile: Option<String>,
+
+    /// Directory to run in, and root of :workspace [default: the current one].
+    #[arg(short = 'C', long, value_name = "DIR")]
+    pub(crate) cd: Option<PathBuf>,
+
+    /// Write the enforcement report, one line of JSON, to this inherited descriptor.
+    #[arg(long, value_name = "N")]
+    pub(crate) report_fd: Option<i32>,
+
+    /// Command and its arguments.
+    #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true)]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// The same arguments on their own, for the dispatch that builds nothing else.
+#[derive(Debug, Parser)]
+#[command(name = "plenipo sandbox", bin_name = "plenipo sandbox")]
+pub(crate) struct SandboxProgram {
+    #[command(flatten)]
+    pub(crate) arguments: SandboxArguments,
+}

@@ -1,0 +1,106 @@
+//! The sandbox's first process: carries out a [`LaunchPlan`], locks itself in, and only then returns.
+//!
+//! Everything here runs in the forked child, before the command exists. Any error ends the child; the launcher then
+//! refuses the launch with it.
+
+mod check;
+mod cover;
+mod lock;
+mod own;
+mod scratch;
+mod view;
+
+use std::path::Path;
+
+use rustix::process::{Gid, Uid};
+
+use crate::error::LaunchError;
+use crate::plan::{Base, LaunchPlan};
+use crate::sys::{Instruction, MountAttributes, set_mount_attributes};
+
+use view::View;
+
+/// Whose user namespace to make: the ids outside, which stay the same inside.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ids {
+    pub(crate) user: Uid,
+    pub(crate) group: Gid,
+}
+
+/// What the first process needs besides the plan.
+pub(crate) struct Confinement<'a> {
+    /// Present if a user namespace was made.
+    pub(crate) ids: Option<Ids>,
+    pub(crate) network: bool,
+    pub(crate) landlock_abi: i32,
+    pub(crate) filter: &'a [Instruction],
+}
+
+/// Builds the sandbox around the calling process.
+pub(crate) fn enter(plan: &LaunchPlan, confinement: &Confinement<'_>) -> Result<(), LaunchError> {
+    if let Some(ids) = confinement.ids {
+        map_ids(ids)?;
+    }
+    let limit = lock::raise_descriptor_limit(plan.covers.len());
+    mount_everything(plan)?;
+    change_directory(&plan.cwd)?;
+    check::verify(plan)?;
+    if let Some(limit) = limit {
+        lock::restore_descriptor_limit(limit)?;
+    }
+    lock::lock(plan, confinement)
+}
+
+/// One id each, its own: no other id exists inside.
+fn map_ids(ids: Ids) -> Result<(), LaunchError> {
+    let write = |file: &str, text: String| {
+        std::fs::write(file, text).map_err(|error| {
+            LaunchError::step(&format!("write {file}"), error).with_hint(
+                "user namespaces may be restricted here; `plenipo doctor` says what this kernel allows",
+            )
+        })
+    };
+    write("/proc/self/setgroups", "deny".to_owned())?;
+    write("/proc/self/uid_map", format!("{0} {0} 1", ids.user.as_raw()))?;
+    write("/proc/self/gid_map", format!("{0} {0} 1", ids.group.as_raw()))
+}
+
+fn mount_everything(plan: &LaunchPlan) -> Result<(), LaunchError> {
+    let mut view = View::of_root()?;
+    let slots = cover::clone_granted(plan, &view)?;
+    let devices = own::clone_devices(&view)?;
+    sweep(plan.base, &view)?;
+    let (slots, new_root) = scratch::fill(plan, &view, slots)?;
+    if let Some(new_root) = new_root {
+        view = new_root;
+    }
+    own::mount_dev(&view, devices)?;
+    own::mount_proc(&view)?;
+    cover::pin(plan, &view)?;
+    cover::attach(plan, &view, slots)?;
+    if plan.base_is_empty() {
+        view.become_root()?;
+    }
+    Ok(())
+}
+
+/// One call for the whole tree: read-only (unless `/` is granted for writing), no devices, no setuid, no events to or
+/// from the host.
+fn sweep(base: Base, view: &View) -> Result<(), LaunchError> {
+    let attributes = MountAttributes {
+        read_only: base == Base::Readable,
+        no_devices: true,
+        no_execution: false,
+        private: true,
+    };
+    set_mount_attributes(view.root(), c"", attributes)
+        .map_err(|error| LaunchError::step("make / read-only", error))
+}
+
+/// The inherited directory is still open on the host's mount, so it is entered again.
+fn change_directory(cwd: &Path) -> Result<(), LaunchError> {
+    rustix::process::chdir(cwd).map_err(|error| {
+        LaunchError::at("enter the working directory", cwd, error)
+            .with_hint("it has to exist and be readable under the policy")
+    })
+}

@@ -1,0 +1,60 @@
+//! Covering places: what is granted with itself, what is denied with nothing.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use crate::error::{ErrorKind, LaunchError};
+use crate::plan::{Action, Cover, LaunchPlan};
+use crate::sys::{MountAttributes, set_mount_attributes};
+
+use super::view::{View, attach as attach_at, clone_tree, identity};
+
+/// The detached mount for each cover of the plan, in its order; a mask's comes from the scratch file system.
+pub(super) type Slots = Vec<Option<OwnedFd>>;
+
+/// Copies everything granted while the host's mounts are as they were.
+pub(super) fn clone_granted(plan: &LaunchPlan, view: &View) -> Result<Slots, LaunchError> {
+    plan.covers.iter().map(|cover| clone_one(cover, view)).collect()
+}
+
+fn clone_one(cover: &Cover, view: &View) -> Result<Option<OwnedFd>, LaunchError> {
+    let Action::Show { read_only, identity: expected } = &cover.action else { return Ok(None) };
+    let place = view.open(&cover.path)?;
+    let found = identity(&place).map_err(|error| LaunchError::at("look at", &cover.path, error))?;
+    if expected.is_some_and(|expected| expected != found) {
+        return Err(changed(cover));
+    }
+    let mount = clone_tree(&place, &cover.path)?;
+    let attributes =
+        MountAttributes { read_only: *read_only, no_devices: true, ..MountAttributes::default() };
+    set_mount_attributes(mount.as_fd(), c"", attributes)
+        .map_err(|error| LaunchError::at("set the mount of", &cover.path, error))?;
+    Ok(Some(mount))
+}
+
+pub(super) fn changed(cover: &Cover) -> LaunchError {
+    let message =
+        format!("{} was replaced while the sandbox was being built", cover.path.display());
+    LaunchError::new(ErrorKind::SelfCheck, message)
+}
+
+/// Binds each pinned directory onto itself, parents first.
+pub(super) fn pin(plan: &LaunchPlan, view: &View) -> Result<(), LaunchError> {
+    for path in &plan.pins {
+        let place = view.open(path)?;
+        let mount = clone_tree(&place, path)?;
+        attach_at(&mount, &place, path)?;
+    }
+    Ok(())
+}
+
+/// Puts every cover in its place, parents first.
+pub(super) fn attach(plan: &LaunchPlan, view: &View, slots: Slots) -> Result<(), LaunchError> {
+    for (cover, slot) in plan.covers.iter().zip(slots) {
+        let Some(mount) = slot else {
+            let message = format!("nothing was prepared to cover {}", cover.path.display());
+            return Err(LaunchError::new(ErrorKind::SelfCheck, message));
+        };
+        view.attach(&mount, &cover.path)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,109 @@
+//! The sandbox's own `/dev` and `/proc`.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
+
+use crate::error::LaunchError;
+use crate::sys::{MountAttributes, set_mount_attributes};
+
+use super::scratch::memory;
+use super::view::{View, clone_below, clone_tree};
+
+const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
+const DEVICE_LINKS: [(&str, &str); 5] = [
+    ("fd", "/proc/self/fd"),
+    ("stdin", "/proc/self/fd/0"),
+    ("stdout", "/proc/self/fd/1"),
+    ("stderr", "/proc/self/fd/2"),
+    ("ptmx", "pts/ptmx"),
+];
+/// Parts of `/proc` through which user 0 could change the host without any capability. Always read-only.
+const PROC_READ_ONLY: [&str; 5] = ["sys", "sysrq-trigger", "irq", "bus", "fs"];
+
+/// Copies the device nodes while devices still work on the host's `/dev`.
+pub(super) fn clone_devices(view: &View) -> Result<Vec<(&'static str, OwnedFd)>, LaunchError> {
+    let mut devices = Vec::with_capacity(DEVICES.len());
+    for name in DEVICES {
+        let path = Path::new("/dev").join(name);
+        match view.try_open(&path) {
+            Ok(place) => devices.push((name, clone_tree(&place, &path)?)),
+            Err(Errno::NOENT) => {} // a container may not have it; then neither has the command
+            Err(error) => return Err(LaunchError::at("open", &path, error)),
+        }
+    }
+    Ok(devices)
+}
+
+/// A `/dev` in memory: the harmless devices, own pseudo-terminals, own shared memory.
+pub(super) fn mount_dev(
+    view: &View,
+    devices: Vec<(&'static str, OwnedFd)>,
+) -> Result<(), LaunchError> {
+    let dev = memory("755")?;
+    view.attach(&dev, Path::new("/dev"))?;
+    for (name, mount) in devices {
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+        let path = Path::new("/dev").join(name);
+        rustix::fs::openat(&dev, name, flags, Mode::RUSR)
+            .map_err(|error| LaunchError::at("make", &path, error))?;
+        view.attach(&mount, &path)?;
+    }
+    for (name, text) in DEVICE_LINKS {
+        let link = || Path::new("/dev").join(name);
+        rustix::fs::symlinkat(text, &dev, name).map_err(|e| LaunchError::at("make", &link(), e))?;
+    }
+    directory(dev.as_fd(), "shm", 0o1777)?;
+    directory(dev.as_fd(), "pts", 0o755)?;
+    view.attach(&pseudo_terminals()?, Path::new("/dev/pts"))
+}
+
+fn directory(dev: BorrowedFd<'_>, name: &str, mode: u32) -> Result<(), LaunchError> {
+    let make = || {
+        rustix::fs::mkdirat(dev, name, Mode::RWXU)?;
+        rustix::fs::chmodat(dev, name, Mode::from_raw_mode(mode), AtFlags::empty())
+    };
+    make().map_err(|error| LaunchError::at("make", &Path::new("/dev").join(name), error))
+}
+
+fn pseudo_terminals() -> Result<OwnedFd, LaunchError> {
+    let make = || {
+        let context = rustix::mount::fsopen("devpts", FsOpenFlags::FSOPEN_CLOEXEC)?;
+        rustix::mount::fsconfig_set_string(context.as_fd(), "ptmxmode", "0666")?;
+        rustix::mount::fsconfig_set_string(context.as_fd(), "mode", "0620")?;
+        rustix::mount::fsconfig_create(context.as_fd())?;
+        let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+        rustix::mount::fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)
+    };
+    make().map_err(|error: Errno| LaunchError::step("make /dev/pts", error))
+}
+
+/// A `/proc` of the sandbox's own processes only, with its dangerous parts read-only.
+pub(super) fn mount_proc(view: &View) -> Result<(), LaunchError> {
+    let make = || {
+        let context = rustix::mount::fsopen("proc", FsOpenFlags::FSOPEN_CLOEXEC)?;
+        rustix::mount::fsconfig_create(context.as_fd())?;
+        let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID
+            | MountAttrFlags::MOUNT_ATTR_NODEV
+            | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+        rustix::mount::fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)
+    };
+    let proc = make().map_err(|error: Errno| {
+        LaunchError::step("mount /proc", error)
+            .with_hint("this container hides parts of /proc, so the kernel refuses a fresh one")
+    })?;
+    view.attach(&proc, Path::new("/proc"))?;
+    for name in PROC_READ_ONLY {
+        let path = PathBuf::from("/proc").join(name);
+        let Ok(place) = view.try_open(&path) else { continue }; // not built into this kernel
+        let mount = clone_below(place.as_fd(), Path::new(""), &path)?;
+        let attributes = MountAttributes { read_only: true, ..MountAttributes::default() };
+        set_mount_attributes(mount.as_fd(), c"", attributes)
+            .map_err(|error| LaunchError::at("make read-only", &path, error))?;
+        view.attach(&mount, &path)?;
+    }
+    Ok(())
+}

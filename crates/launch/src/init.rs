@@ -1,0 +1,106 @@
+//! The sandbox's init: starts the command, passes signals on, reaps, and ends everything when the command ends.
+//!
+//! The command is not PID 1 itself, because a signal without a handler does nothing to PID 1: `kill -TERM $$` would be
+//! ignored.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
+
+use crate::sys::{Delivery, Received, wait_for_signal};
+
+/// Set in the command's environment while the network is off, as the reference runtime does.
+const NETWORK_DISABLED: (&str, &str) = ("CODEX_SANDBOX_NETWORK_DISABLED", "1");
+
+/// Exit code for a command that exists and cannot be run.
+const NOT_EXECUTABLE: u8 = 126;
+/// Exit code for a command that does not exist.
+const NOT_FOUND: u8 = 127;
+/// A command killed by signal n exits with 128 + n.
+const SIGNALLED: i32 = 128;
+
+/// What is run, and how its environment differs from the launcher's.
+#[derive(Debug, Clone)]
+pub(crate) struct Payload {
+    pub(crate) program: OsString,
+    pub(crate) arguments: Vec<OsString>,
+    pub(crate) network: bool,
+}
+
+impl Payload {
+    pub(crate) fn to_command(&self) -> Command {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "starting the command is what this crate is for"
+        )]
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments);
+        if !self.network {
+            command.env(NETWORK_DISABLED.0, NETWORK_DISABLED.1);
+        }
+        command
+    }
+}
+
+/// Runs the command to its end and returns the launcher's exit code.
+pub(crate) fn run(payload: &Payload) -> u8 {
+    let child = match payload.to_command().process_group(0).spawn() {
+        Ok(child) => Pid::from_child(&child),
+        Err(error) => return not_started(payload, &error),
+    };
+    loop {
+        match wait_for_signal() {
+            Ok(Received::Child) => {
+                if let Some(code) = reap(child) {
+                    return code;
+                }
+            }
+            Ok(Received::Forward { signal, delivery }) => pass_on(child, signal, delivery),
+            Err(_) => return reap(child).unwrap_or(NOT_EXECUTABLE),
+        }
+    }
+}
+
+/// The exit code for a command that could not be started, after saying so.
+pub(crate) fn not_started(payload: &Payload, error: &io::Error) -> u8 {
+    let missing = matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+    let what = if missing { "command not found" } else { "cannot run" };
+    let program = payload.program.to_string_lossy();
+    // With stderr gone there is nobody to tell; the exit code still says it.
+    drop(writeln!(io::stderr(), "plenipo: {what}: {program}: {error}"));
+    if missing { NOT_FOUND } else { NOT_EXECUTABLE }
+}
+
+fn pass_on(command: Pid, signal: i32, delivery: Delivery) {
+    let Some(signal) = Signal::from_named_raw(signal) else { return };
+    // The command may have ended meanwhile; SIGCHLD then follows.
+    match delivery {
+        Delivery::Process => rustix::process::kill_process(command, signal),
+        Delivery::Group => rustix::process::kill_process_group(command, signal),
+    }
+    .unwrap_or(());
+}
+
+/// Reaps all that ended; the command's own end gives the exit code.
+fn reap(command: Pid) -> Option<u8> {
+    let mut code = None;
+    while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
+        if pid == command {
+            code = Some(exit_code(status));
+        }
+    }
+    code
+}
+
+/// The exit code that stands for a wait status.
+pub(crate) fn exit_code(status: WaitStatus) -> u8 {
+    let code = match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => code,
+        (None, Some(signal)) => SIGNALLED + signal,
+        (None, None) => 0,
+    };
+    u8::try_from(code).unwrap_or(u8::MAX)
+}

@@ -1,0 +1,117 @@
+//! Landlock: a second lock on the same doors as the mounts, held by another part of the kernel.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd,
+    Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, Scope,
+};
+use rustix::fs::{FileType, OFlags};
+
+use crate::error::{ErrorKind, LaunchError};
+use crate::plan::LaunchPlan;
+use crate::report::LayerState;
+
+/// The newest ABI whose rights are used; an older kernel gets what it knows and the report says so.
+const NEWEST: i32 = 6;
+
+/// How much of the layer a kernel with this ABI has.
+pub(crate) fn state(abi: i32) -> LayerState {
+    if abi >= NEWEST { LayerState::Enforced } else { LayerState::Partly }
+}
+
+/// Confines this process and everything it starts. Sets `no_new_privs` too.
+pub(crate) fn restrict(plan: &LaunchPlan, network: bool, abi: i32) -> Result<(), LaunchError> {
+    let abi = ABI::from(abi.min(NEWEST));
+    let all = AccessFs::from_all(abi);
+    let read = AccessFs::from_read(abi);
+    let mut rules = created(abi, network)?;
+    if plan.base_is_empty() {
+        rules = allow(rules, Path::new("/"), AccessFs::ReadDir.into())?;
+    }
+    for path in &plan.readable {
+        rules = allow(rules, path, read)?;
+    }
+    let own = ["/dev", "/proc"].map(Path::new);
+    for path in plan.writable.iter().map(AsRef::as_ref).chain(own) {
+        rules = allow(rules, path, all)?;
+    }
+    rules = allow_standard_streams(rules, abi)?;
+    rules.restrict_self().map_err(failed)?;
+    Ok(())
+}
+
+fn created(abi: ABI, network: bool) -> Result<RulesetCreated, LaunchError> {
+    let mut ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+    ruleset = ruleset.handle_access(AccessFs::from_all(abi)).map_err(failed)?;
+    let sockets = AccessNet::from_all(abi);
+    if !network && !sockets.is_empty() {
+        ruleset = ruleset.handle_access(sockets).map_err(failed)?;
+    }
+    let scopes = Scope::from_all(abi);
+    if !scopes.is_empty() {
+        ruleset = ruleset.scope(scopes).map_err(failed)?;
+    }
+    ruleset.create().map_err(failed)
+}
+
+fn allow(
+    rules: RulesetCreated,
+    path: &Path,
+    access: BitFlags<AccessFs>,
+) -> Result<RulesetCreated, LaunchError> {
+    let place = PathFd::new(path).map_err(failed)?;
+    allow_at(rules, place.as_fd(), access)
+}
+
+fn allow_at(
+    rules: RulesetCreated,
+    place: BorrowedFd<'_>,
+    access: BitFlags<AccessFs>,
+) -> Result<RulesetCreated, LaunchError> {
+    let stat = rustix::fs::fstat(place)
+        .map_err(|error| LaunchError::step("look at a granted path", error))?;
+    let fitting = if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+        access
+    } else {
+        access & AccessFs::from_file(ABI::from(NEWEST))
+    };
+    if fitting.is_empty() {
+        return Ok(rules);
+    }
+    rules.add_rule(PathBeneath::new(place, fitting)).map_err(failed)
+}
+
+/// A command may open its own standard streams again (`echo > /dev/stdout`), in the direction they were given.
+fn allow_standard_streams(
+    mut rules: RulesetCreated,
+    abi: ABI,
+) -> Result<RulesetCreated, LaunchError> {
+    let (stdin, stdout, stderr) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
+    for stream in [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()] {
+        let Ok(stat) = rustix::fs::fstat(stream) else { continue }; // closed by the caller
+        let file_type = FileType::from_raw_mode(stat.st_mode);
+        if !matches!(file_type, FileType::RegularFile | FileType::CharacterDevice) {
+            continue;
+        }
+        let flags = rustix::fs::fcntl_getfl(stream)
+            .map_err(|error| LaunchError::step("look at a standard stream", error))?;
+        let mut access = BitFlags::EMPTY;
+        if !flags.contains(OFlags::WRONLY) {
+            access |= AccessFs::ReadFile;
+        }
+        if flags.intersects(OFlags::WRONLY | OFlags::RDWR) {
+            access |= AccessFs::WriteFile | AccessFs::Truncate;
+        }
+        if file_type == FileType::CharacterDevice {
+            access |= AccessFs::IoctlDev;
+        }
+        rules = allow_at(rules, stream, access & AccessFs::from_all(abi))?;
+    }
+    Ok(rules)
+}
+
+fn failed(error: impl std::error::Error) -> LaunchError {
+    LaunchError::new(ErrorKind::Setup, format!("apply Landlock: {error}"))
+}

@@ -1,0 +1,166 @@
+//! The steps of a launch, worked out before anything is changed. Pure: the same tree gives the same plan.
+//!
+//! ```text
+//! clone what is granted ─ sweep / ─ (masks, new root) ─ /dev ─ /proc ─ pins ─ attach, parents first ─ cwd
+//! ```
+//!
+//! Granted places are cloned before the sweep makes everything read-only, so no step ever has to clear a flag, and a
+//! mount that was read-only on the host stays so. Pins come before the writable roots that bury them: a pinned
+//! directory can't be renamed away from the carve-out below it, and still no mount boundary is in the way of renames
+//! inside the root.
+
+use std::path::{Path, PathBuf};
+
+use plenipo_policy::Access;
+
+use crate::tree::{Grant, GrantTree, Identity, Kind};
+
+/// What holds at `/`, before any other rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Base {
+    /// Everything is readable.
+    Readable,
+    /// Everything is writable.
+    Writable,
+    /// Nothing is there: a new root holds just what is granted.
+    Empty,
+}
+
+/// One covered place, in the order of attaching.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Cover {
+    /// Absolute and real, as the command will see it.
+    pub(crate) path: PathBuf,
+    pub(crate) kind: Kind,
+    pub(crate) action: Action,
+}
+
+/// What covers a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// The place itself, read-only or writable.
+    Show { read_only: bool, identity: Option<Identity> },
+    /// Nothing: an empty, unreadable, read-only stand-in, with mount points for what is granted below it.
+    Mask { openings: Vec<Opening> },
+}
+
+/// A place inside a mask (or an empty root) that a deeper rule or a link fills.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Opening {
+    MountPoint { relative: PathBuf, kind: Kind },
+    Link { relative: PathBuf, text: PathBuf },
+}
+
+/// Everything that the sandbox's first process does, in the order of the fields.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LaunchPlan {
+    pub(crate) base: Base,
+    /// Openings of the new root; empty unless the base is [`Base::Empty`].
+    pub(crate) root_openings: Vec<Opening>,
+    /// Directories bound onto themselves so that they cannot be renamed.
+    pub(crate) pins: Vec<PathBuf>,
+    /// Carve-outs, writable roots and masks, parents first.
+    pub(crate) covers: Vec<Cover>,
+    /// Where Landlock lets the command write.
+    pub(crate) writable: Vec<PathBuf>,
+    /// Where Landlock lets the command read; just `/` unless the base is [`Base::Empty`].
+    pub(crate) readable: Vec<PathBuf>,
+    /// The command's working directory.
+    pub(crate) cwd: PathBuf,
+}
+
+/// Places that every sandbox has of its own.
+const OWN_MOUNTS: [&str; 2] = ["dev", "proc"];
+
+/// Works out the steps for `tree`. `links` are the symbolic links that an empty root needs.
+pub(crate) fn plan(tree: &GrantTree, links: &[(PathBuf, PathBuf)], cwd: &Path) -> LaunchPlan {
+    let base = match tree.at(Path::new("/")).map(|grant| grant.access) {
+        Some(Access::Write) => Base::Writable,
+        Some(Access::Read) => Base::Readable,
+        Some(Access::Deny) | None => Base::Empty,
+    };
+    let covers: Vec<Cover> = tree
+        .changes()
+        .filter(|(path, _)| path.parent().is_some())
+        .map(|(path, grant)| cover(tree, path, grant))
+        .collect();
+    let of_access = |access: Access| -> Vec<PathBuf> {
+        let granted = tree.changes().filter(|(_, grant)| grant.access == access);
+        granted.map(|(path, _)| path.to_path_buf()).collect()
+    };
+    let mut readable = of_access(Access::Read);
+    if base != Base::Empty {
+        readable = vec![PathBuf::from("/")];
+    }
+    LaunchPlan {
+        base,
+        root_openings: if base == Base::Empty { root_openings(tree, links) } else { Vec::new() },
+        pins: pins(tree, &covers),
+        covers,
+        writable: of_access(Access::Write),
+        readable,
+        cwd: cwd.to_path_buf(),
+    }
+}
+
+fn cover(tree: &GrantTree, path: &Path, grant: &Grant) -> Cover {
+    let action = match grant.access {
+        Access::Deny => Action::Mask { openings: openings(tree, path) },
+        access => Action::Show { read_only: access != Access::Write, identity: grant.identity },
+    };
+    Cover { path: path.to_path_buf(), kind: grant.kind, action }
+}
+
+/// Mount points for granted places whose nearest rule above is the one at `above`.
+fn openings(tree: &GrantTree, above: &Path) -> Vec<Opening> {
+    let granted = tree.changes().filter(|(path, grant)| {
+        grant.access != Access::Deny && *path != above && nearest_rule_above(tree, path) == above
+    });
+    granted
+        .filter_map(|(path, grant)| {
+            let relative = path.strip_prefix(above).ok()?.to_path_buf();
+            Some(Opening::MountPoint { relative, kind: grant.kind })
+        })
+        .collect()
+}
+
+fn nearest_rule_above<'a>(tree: &GrantTree, path: &'a Path) -> &'a Path {
+    let root = Path::new("/");
+    path.ancestors().skip(1).find(|ancestor| tree.at(ancestor).is_some()).unwrap_or(root)
+}
+
+fn root_openings(tree: &GrantTree, links: &[(PathBuf, PathBuf)]) -> Vec<Opening> {
+    let root = Path::new("/");
+    let mut all: Vec<Opening> = OWN_MOUNTS
+        .iter()
+        .map(|name| Opening::MountPoint { relative: name.into(), kind: Kind::Directory })
+        .collect();
+    all.extend(openings(tree, root));
+    for (place, text) in links {
+        let hidden = !matches!(tree.access(place), Some(Access::Read | Access::Write));
+        let Ok(relative) = place.strip_prefix(root) else { continue };
+        let link = Opening::Link { relative: relative.to_path_buf(), text: text.clone() };
+        if hidden && !all.contains(&link) {
+            all.push(link);
+        }
+    }
+    all
+}
+
+/// Directories in writable places above a cover. The covered places themselves can't be moved: they are mount points.
+fn pins(tree: &GrantTree, covers: &[Cover]) -> Vec<PathBuf> {
+    let mut pins: Vec<PathBuf> = covers
+        .iter()
+        .flat_map(|cover| tree.movable_ancestors(&cover.path))
+        .filter(|path| covers.iter().all(|cover| cover.path != *path))
+        .collect();
+    pins.sort();
+    pins.dedup();
+    pins
+}
+
+impl LaunchPlan {
+    pub(crate) fn base_is_empty(&self) -> bool {
+        self.base == Base::Empty
+    }
+}

@@ -1,0 +1,140 @@
+//! From a policy's lexical rules to rules on real paths: symbolic links followed once, protections added, places that
+//! must not come into being reserved. Reads the file system, changes nothing.
+
+mod glob;
+mod path;
+mod protect;
+
+use std::path::{Path, PathBuf};
+
+use plenipo_policy::{Access, FileSystemPolicy, Missing, Rule, SandboxPolicy};
+
+use crate::error::LaunchError;
+use crate::protections::Protections;
+use crate::tree::{Grant, GrantTree, Kind, Source};
+
+use path::{Walk, walk};
+
+/// A policy on real paths.
+#[derive(Debug, Default)]
+pub(crate) struct Resolved {
+    pub(crate) tree: GrantTree,
+    /// Missing paths that get a placeholder, because the command could create them.
+    pub(crate) reservations: Vec<PathBuf>,
+    /// Symbolic links that a profile without a readable root needs, as (place, text).
+    pub(crate) links: Vec<(PathBuf, PathBuf)>,
+    /// What a person should know: ignored rules, hard links to protected files.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Resolves `policy` against the file system as it is now.
+pub(crate) fn resolve(
+    policy: &SandboxPolicy,
+    protections: &Protections,
+    temporary: &[PathBuf],
+) -> Result<Resolved, LaunchError> {
+    let mut resolved = Resolved::default();
+    let rules = profile_rules(policy);
+    resolved.notes.extend(policy.ignored.iter().cloned());
+    // Grants first: what narrows them has to know where the command could have put a symbolic link.
+    for access in [Access::Write, Access::Read, Access::Deny] {
+        for rule in rules.iter().filter(|rule| rule.access == access) {
+            resolved.add_rule(rule, Source::Profile)?;
+        }
+    }
+    protect::names(&mut resolved, &rules, temporary)?;
+    for deny in glob::expand(&policy.deny_globs)? {
+        resolved.add_rule(&deny, Source::Profile)?;
+    }
+    protect::enforcer(&mut resolved, protections)?;
+    resolved.tree.narrow_below_enforcer();
+    resolved.reject_links_in_writable_places(&rules)?;
+    Ok(resolved)
+}
+
+fn profile_rules(policy: &SandboxPolicy) -> Vec<Rule> {
+    match &policy.file_system {
+        FileSystemPolicy::Unrestricted => {
+            vec![Rule::new("/", Access::Write).with_origin("unrestricted file system")]
+        }
+        FileSystemPolicy::Restricted(rules) => rules.clone(),
+    }
+}
+
+impl Resolved {
+    fn add_rule(&mut self, rule: &Rule, source: Source) -> Result<(), LaunchError> {
+        let walked = walk(&rule.path)?;
+        self.links.extend(walked.links.iter().cloned());
+        let Some(found) = walked.found else {
+            self.missing(rule, &walked, source);
+            return Ok(());
+        };
+        if rule.access != Access::Write && found.kind == Kind::File && found.links > 1 {
+            self.notes.push(format!(
+                "{} has {} hard links; the other names are not covered by its rule",
+                walked.real.display(),
+                found.links
+            ));
+        }
+        let grant = Grant {
+            access: rule.access,
+            kind: found.kind,
+            identity: Some(found.identity),
+            source,
+            origin: rule.origin.clone(),
+        };
+        self.tree.add(walked.real, grant);
+        Ok(())
+    }
+
+    /// A missing path is enforced where the command could make it; elsewhere there is nothing to do.
+    fn missing(&mut self, rule: &Rule, walked: &Walk, source: Source) {
+        let could_appear = self.tree.access(&walked.parent) == Some(Access::Write);
+        if rule.access == Access::Write {
+            self.notes
+                .push(format!("{} does not exist and is not made writable", rule.path.display()));
+        } else if rule.missing == Missing::Enforce && could_appear {
+            self.reserve(walked.first_missing.clone(), rule, source);
+        }
+    }
+
+    fn reserve(&mut self, place: PathBuf, rule: &Rule, source: Source) {
+        let grant = Grant {
+            access: rule.access,
+            kind: Kind::Directory,
+            identity: None,
+            source,
+            origin: rule.origin.clone(),
+        };
+        self.tree.add(place.clone(), grant);
+        if !self.reservations.contains(&place) {
+            self.reservations.push(place);
+        }
+    }
+
+    /// A rule through a symbolic link that an earlier command could have replaced means something else each time.
+    fn reject_links_in_writable_places(&self, rules: &[Rule]) -> Result<(), LaunchError> {
+        for rule in rules {
+            let walked = walk(&rule.path)?;
+            for (link, _) in &walked.links {
+                self.reject_link(link, &rule.path, &rule.origin)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn reject_link(&self, link: &Path, rule: &Path, origin: &str) -> Result<(), LaunchError> {
+        let writable = link.parent().is_some_and(|p| self.tree.access(p) == Some(Access::Write));
+        if !writable || self.tree.access(link) != Some(Access::Write) {
+            return Ok(());
+        }
+        let message = format!(
+            "the rule on {} ({origin}) leads through the symbolic link {}, which a sandboxed command can replace",
+            rule.display(),
+            link.display()
+        );
+        Err(LaunchError::unenforceable(message).with_hint(
+            "name the link's target in the profile, or move the link out of writable places",
+        ))
+    }
+}

@@ -1,0 +1,115 @@
+//! Matches of deny globs, as they are when the command starts.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use globset::{GlobBuilder, GlobMatcher};
+use plenipo_policy::{Access, DenyGlob, Missing, Rule};
+
+use crate::error::{LaunchError, unreadable};
+
+/// Matches of all globs of one launch.
+const MAX_MATCHES: usize = 8192;
+/// Directory entries looked at for all globs of one launch.
+const MAX_ENTRIES: usize = 1_000_000;
+
+struct Scan {
+    rules: Vec<Rule>,
+    entries: usize,
+}
+
+/// One deny rule for each present match.
+pub(super) fn expand(globs: &[DenyGlob]) -> Result<Vec<Rule>, LaunchError> {
+    let mut scan = Scan { rules: Vec::new(), entries: 0 };
+    for glob in globs {
+        let matcher = GlobBuilder::new(&glob.pattern)
+            .literal_separator(true)
+            .backslash_escape(true)
+            .build()
+            .map_err(|error| {
+                LaunchError::unenforceable(format!(
+                    "the glob {} of {}: {error}",
+                    glob.pattern, glob.origin
+                ))
+            })?
+            .compile_matcher();
+        scan.directory(glob, &matcher)?;
+    }
+    Ok(scan.rules)
+}
+
+impl Scan {
+    fn directory(&mut self, glob: &DenyGlob, matcher: &GlobMatcher) -> Result<(), LaunchError> {
+        let mut pending = vec![(glob.base.clone(), 1usize)];
+        while let Some((directory, depth)) = pending.pop() {
+            if glob.max_depth.is_some_and(|limit| depth > limit.get()) {
+                continue;
+            }
+            for (path, is_directory) in self.entries_of(&directory, glob)? {
+                if is_match(matcher, &glob.base, &path) {
+                    self.deny(path, glob)?; // what is below a masked directory is masked with it
+                } else if is_directory {
+                    pending.push((path, depth + 1));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn entries_of(
+        &mut self,
+        directory: &Path,
+        glob: &DenyGlob,
+    ) -> Result<Vec<(PathBuf, bool)>, LaunchError> {
+        let listing = match std::fs::read_dir(directory) {
+            Ok(listing) => listing,
+            // What this user cannot list, a command of this user cannot list either.
+            Err(error) if is_out_of_reach(&error) => return Ok(Vec::new()),
+            Err(error) => return Err(unreadable(directory.to_path_buf(), error)),
+        };
+        let mut entries = Vec::new();
+        for entry in listing {
+            let entry = entry.map_err(|error| unreadable(directory.to_path_buf(), error))?;
+            let kind =
+                entry.file_type().map_err(|error| unreadable(directory.to_path_buf(), error))?;
+            self.entries += 1;
+            if self.entries > MAX_ENTRIES {
+                return Err(too_many(glob, MAX_ENTRIES, "directory entries to look at"));
+            }
+            entries.push((entry.path(), kind.is_dir()));
+        }
+        Ok(entries)
+    }
+
+    fn deny(&mut self, path: PathBuf, glob: &DenyGlob) -> Result<(), LaunchError> {
+        if self.rules.len() >= MAX_MATCHES {
+            return Err(too_many(glob, MAX_MATCHES, "matches"));
+        }
+        let origin = format!("{} ({})", glob.origin, glob.pattern);
+        let rule = Rule::new(path, Access::Deny).with_missing(Missing::Skip).with_origin(origin);
+        self.rules.push(rule);
+        Ok(())
+    }
+}
+
+fn is_match(matcher: &GlobMatcher, base: &Path, path: &Path) -> bool {
+    let relative = path.strip_prefix(base).unwrap_or(path);
+    matcher.is_match(OsStr::from_bytes(relative.as_os_str().as_bytes()))
+}
+
+fn is_out_of_reach(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
+    matches!(error.kind(), NotFound | NotADirectory | PermissionDenied)
+}
+
+fn too_many(glob: &DenyGlob, limit: usize, what: &str) -> LaunchError {
+    LaunchError::unenforceable(format!(
+        "the glob {} below {} has more than {limit} {what}",
+        glob.pattern,
+        glob.base.display()
+    ))
+    .with_hint(
+        "make the glob's fixed prefix longer, set glob_scan_max_depth, or deny the directory",
+    )
+}

@@ -1,0 +1,116 @@
+//! Following a path once, link by link, without opening anything for reading.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+
+use crate::error::{LaunchError, unreadable};
+use crate::tree::{Identity, Kind};
+
+/// Links followed in one path before it counts as a loop; the kernel's own limit.
+const MAX_LINKS: usize = 40;
+
+/// What a path led to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Found {
+    pub(super) kind: Kind,
+    pub(super) identity: Identity,
+    /// Names of the file (`st_nlink`).
+    pub(super) links: u64,
+}
+
+/// A path followed to its end, or to the first component that does not exist.
+#[derive(Debug)]
+pub(super) struct Walk {
+    /// Real path of what was found, or of what would be there.
+    pub(super) real: PathBuf,
+    /// Absent if some component is missing.
+    pub(super) found: Option<Found>,
+    /// Deepest existing directory of a missing path.
+    pub(super) parent: PathBuf,
+    /// The first missing component in it.
+    pub(super) first_missing: PathBuf,
+    /// Symbolic links followed, as (real place, text).
+    pub(super) links: Vec<(PathBuf, PathBuf)>,
+}
+
+/// Follows `path`, which is absolute and lexically clean.
+pub(super) fn walk(path: &Path) -> Result<Walk, LaunchError> {
+    let mut pending: Vec<OsString> = components(path);
+    let mut real = PathBuf::from("/");
+    let mut links = Vec::new();
+    let mut found = look(&real)?;
+    while let Some(name) = pending.pop() {
+        if name == ".." {
+            real.pop();
+            continue;
+        }
+        let place = real.join(&name);
+        let metadata = match std::fs::symlink_metadata(&place) {
+            Ok(metadata) => metadata,
+            Err(error) if is_missing(&error) => {
+                let rest: PathBuf = pending.iter().rev().collect();
+                let whole = if pending.is_empty() { place.clone() } else { place.join(rest) };
+                return Ok(Walk {
+                    real: whole,
+                    found: None,
+                    parent: real,
+                    first_missing: place,
+                    links,
+                });
+            }
+            Err(error) => return Err(unreadable(place, error)),
+        };
+        if !metadata.is_symlink() {
+            found = describe(&metadata);
+            real = place;
+            continue;
+        }
+        if links.len() >= MAX_LINKS {
+            return Err(unreadable(path.to_path_buf(), io::Error::from_raw_os_error(libc::ELOOP)));
+        }
+        let text = std::fs::read_link(&place).map_err(|error| unreadable(place.clone(), error))?;
+        if text.is_absolute() {
+            real = PathBuf::from("/");
+        }
+        pending.extend(components(&text));
+        links.push((place, text));
+    }
+    if real == Path::new("/") || !links.is_empty() {
+        found = look(&real)?;
+    }
+    let parent = real.parent().unwrap_or(Path::new("/")).to_path_buf();
+    Ok(Walk { first_missing: real.clone(), real, found: Some(found), parent, links })
+}
+
+/// Normal components in reverse, so that the next one is popped from the end.
+fn components(path: &Path) -> Vec<OsString> {
+    let keep = |component| match component {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some(OsString::from("..")),
+        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
+    };
+    let mut names: Vec<OsString> = path.components().filter_map(keep).collect();
+    names.reverse();
+    names
+}
+
+fn look(path: &Path) -> Result<Found, LaunchError> {
+    let metadata =
+        std::fs::symlink_metadata(path).map_err(|error| unreadable(path.to_path_buf(), error))?;
+    Ok(describe(&metadata))
+}
+
+fn describe(metadata: &std::fs::Metadata) -> Found {
+    Found {
+        kind: if metadata.is_dir() { Kind::Directory } else { Kind::File },
+        identity: Identity { device: metadata.dev(), inode: metadata.ino() },
+        links: metadata.nlink(),
+    }
+}
+
+/// A file in the middle of a path is as missing as an absent name.
+fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}

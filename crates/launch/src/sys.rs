@@ -1,0 +1,19 @@
+//! The kernel calls that no safe crate offers. The only unsafe code of the project.
+//!
+//! One call a function; each says why it is sound. Everything here returns `io::Result` and knows nothing of policies.
+
+#![expect(unsafe_code, reason = "system calls that rustix does not wrap")]
+
+mod clone;
+mod descriptor;
+mod filter;
+mod mount;
+mod signal;
+
+pub(crate) use clone::{Fork, Namespaces, exit_now, fork_into};
+pub(crate) use descriptor::copy_inherited;
+pub(crate) use filter::{Instruction, install_filter, landlock_abi};
+pub(crate) use mount::{MountAttributes, set_mount_attributes};
+pub(crate) use signal::{
+    Delivery, Received, block_signals, close_from, deliver, restore_child_signal, wait_for_signal,
+};

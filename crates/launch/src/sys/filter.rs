@@ -1,0 +1,41 @@
+//! Installing a seccomp filter, and asking the kernel for its Landlock version.
+
+use std::io;
+
+/// One classic BPF instruction, laid out as `struct sock_filter` (seccomp(2)).
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Instruction {
+    pub(crate) code: u16,
+    pub(crate) jump_true: u8,
+    pub(crate) jump_false: u8,
+    pub(crate) operand: u32,
+}
+
+#[repr(C)]
+struct Program {
+    length: libc::c_ushort,
+    instructions: *const Instruction,
+}
+
+/// Installs the program for this thread and everything it starts. Needs `no_new_privs`.
+pub(crate) fn install_filter(instructions: &[Instruction]) -> io::Result<()> {
+    let length = libc::c_ushort::try_from(instructions.len())
+        .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    let program = Program { length, instructions: instructions.as_ptr() };
+    // SAFETY: the program points at `length` instructions that outlive the call; the kernel copies and checks them.
+    let result = unsafe {
+        libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program)
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The Landlock ABI version of the running kernel; 0 where Landlock is absent or off.
+pub(crate) fn landlock_abi() -> i32 {
+    const VERSION: libc::c_uint = 1;
+    // SAFETY: with a null attribute of size 0 and the VERSION flag the call only returns a number.
+    let version = unsafe {
+        libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<u8>(), 0usize, VERSION)
+    };
+    i32::try_from(version).unwrap_or(0).max(0)
+}

@@ -1,0 +1,112 @@
+//! Signals by waiting instead of handlers, and closing descriptors.
+
+use std::io;
+use std::mem::MaybeUninit;
+
+use rustix::process::Pid;
+
+/// Signals that the launcher passes on to the command.
+const FORWARDED: [libc::c_int; 7] = [
+    libc::SIGTERM,
+    libc::SIGINT,
+    libc::SIGHUP,
+    libc::SIGQUIT,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGWINCH,
+];
+
+/// To whom a signal goes: what was sent to one process goes to one, what a terminal sent to a job goes to the job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Delivery {
+    Process,
+    Group,
+}
+
+/// One signal taken from the blocked set.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Received {
+    /// A child changed state.
+    Child,
+    /// A signal to pass on.
+    Forward { signal: i32, delivery: Delivery },
+}
+
+fn waited_set() -> libc::sigset_t {
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: sigemptyset initialises the set it is given.
+    unsafe { libc::sigemptyset(set.as_mut_ptr()) };
+    for signal in FORWARDED.into_iter().chain([libc::SIGCHLD]) {
+        // SAFETY: the set was initialised above and the signal numbers are valid.
+        unsafe { libc::sigaddset(set.as_mut_ptr(), signal) };
+    }
+    // SAFETY: initialised by sigemptyset.
+    unsafe { set.assume_init() }
+}
+
+/// Blocks everything that [`wait_for_signal`] waits for, so that nothing is lost between start and wait.
+pub(crate) fn block_signals() -> io::Result<()> {
+    let set = waited_set();
+    // SAFETY: the set is initialised; the old mask is not asked for.
+    let result =
+        unsafe { libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Gives SIGCHLD its default action again: a caller that ignored it would make children vanish unseen.
+pub(crate) fn restore_child_signal() {
+    // SAFETY: SIG_DFL is a valid disposition for SIGCHLD.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+}
+
+/// Waits for the next blocked signal.
+pub(crate) fn wait_for_signal() -> io::Result<Received> {
+    let set = waited_set();
+    let mut information = MaybeUninit::<libc::siginfo_t>::zeroed();
+    loop {
+        // SAFETY: both pointers are valid for the call; the kernel fills the second.
+        let signal = unsafe { libc::sigwaitinfo(&raw const set, information.as_mut_ptr()) };
+        if signal == libc::SIGCHLD {
+            return Ok(Received::Child);
+        }
+        if signal > 0 {
+            // SAFETY: zeroed is a valid siginfo_t and sigwaitinfo succeeded.
+            let information = unsafe { information.assume_init() };
+            return Ok(Received::Forward { signal, delivery: delivery_of(&information) });
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+fn delivery_of(information: &libc::siginfo_t) -> Delivery {
+    const FROM_KERNEL: libc::c_int = 0x80;
+    let queued_as_group = information.si_code == libc::SI_QUEUE && {
+        // SAFETY: for SI_QUEUE the value member is the one in use.
+        let value = unsafe { information.si_value() };
+        !value.sival_ptr.is_null()
+    };
+    if information.si_code == FROM_KERNEL || queued_as_group {
+        Delivery::Group
+    } else {
+        Delivery::Process
+    }
+}
+
+/// Sends `signal` to the sandbox's init, telling it whether the whole job is meant.
+pub(crate) fn deliver(pid: Pid, signal: i32, delivery: Delivery) -> io::Result<()> {
+    let mark = usize::from(delivery == Delivery::Group);
+    let value = libc::sigval { sival_ptr: std::ptr::without_provenance_mut(mark) };
+    // SAFETY: plain values; the pointer member carries a number that is never dereferenced.
+    let result = unsafe { libc::sigqueue(pid.as_raw_nonzero().get(), signal, value) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Closes every descriptor from `first` up.
+pub(crate) fn close_from(first: u32) -> io::Result<()> {
+    // SAFETY: the caller owns no descriptor from `first` up any more; close_range touches no memory.
+    let result = unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, 0) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
