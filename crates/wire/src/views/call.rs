@@ -89,12 +89,22 @@ impl<'a> CallResult<'a> {
     /// # Errors
     /// [`ViewError`] when it is not.
     pub fn from_raw(raw: &'a RawValue) -> Result<Self, ViewError> {
-        let names = ["content", "structuredContent", "isError", "resultType", "_meta"];
-        let [content, structured_content, is_error, result_type, meta] = select(raw, names)
+        let mut result = Self::head(raw)?;
+        let content = member(raw, "content").and_then(items).unwrap_or_default();
+        result.content = content.into_iter().map(ContentBlock::from_raw).collect();
+        Ok(result)
+    }
+
+    /// As [`from_raw`](Self::from_raw), without looking at the blocks: `content` stays empty.
+    ///
+    /// # Errors
+    /// [`ViewError`] when the result is not an object.
+    pub fn head(raw: &'a RawValue) -> Result<Self, ViewError> {
+        let names = ["structuredContent", "isError", "resultType", "_meta"];
+        let [structured_content, is_error, result_type, meta] = select(raw, names)
             .ok_or_else(|| wrong("tools/call result", "result", "an object", Some(raw)))?;
-        let content = content.and_then(items).unwrap_or_default();
         Ok(Self {
-            content: content.into_iter().map(ContentBlock::from_raw).collect(),
+            content: Vec::new(),
             structured_content,
             is_error: is_error.and_then(boolean).unwrap_or(false),
             result_type: ResultType::read(result_type),

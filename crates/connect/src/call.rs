@@ -1,0 +1,194 @@
+//! One tool call, from request to outcome.
+//!
+//! Three kinds of failure stay apart: a tool that says it failed is an outcome with
+//! [`is_error`](CallOutcome::is_error); an error answer of the server is
+//! [`Fault::Peer`](crate::Fault::Peer); everything else is local.
+
+mod cancel;
+mod flight;
+pub(crate) mod progress;
+
+use std::fmt;
+use std::time::Duration;
+
+use plenipo_authority::CapturedAuthority;
+use plenipo_wire::views::{CallResult, ResultType};
+use plenipo_wire::{Fragment, RawValue, ViewError};
+
+pub use cancel::{Cancellation, Canceller};
+pub use progress::{ProgressObserver, ProgressUpdate};
+
+use crate::catalog::{Lookup, Tool};
+use crate::connection::Connection;
+use crate::error::{ConnectError, Fault, Operation};
+use crate::peer::RequestFault;
+use crate::text::shown;
+
+/// One call. Without an authority there is none.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct CallRequest {
+    /// As the server spells it.
+    pub tool: String,
+    /// A JSON object, or nothing.
+    pub arguments: Option<Fragment>,
+    /// The caller's own `_meta`; keys that are the host's to set are refused.
+    pub meta: Option<Fragment>,
+    /// Captured when the call was accepted, for this connection
+    /// ([`Connection::capture`]); nothing changes it afterwards.
+    pub authority: CapturedAuthority,
+    /// How long silence may last; default: the connection's `tool_timeout`. Progress starts it
+    /// anew.
+    pub timeout: Option<Duration>,
+    /// How long the call may take whatever its progress; default: four times the timeout.
+    pub max_total: Option<Duration>,
+    /// Asks the server for progress, and is told about it.
+    pub progress: Option<ProgressObserver>,
+    /// Cancels the call from outside. Dropping the call's future cancels it too.
+    pub cancel: Option<Cancellation>,
+    /// The tool as it was when the call was prepared; refused when it is another by now.
+    pub prepared: Option<Tool>,
+}
+
+/// The server's result, as sent.
+#[derive(Debug, Clone)]
+pub struct CallOutcome {
+    result: Box<RawValue>,
+    is_error: bool,
+}
+
+impl CallRequest {
+    /// A call with defaults for the rest.
+    #[must_use]
+    pub fn new(
+        tool: impl Into<String>,
+        arguments: Option<Fragment>,
+        authority: CapturedAuthority,
+    ) -> Self {
+        Self {
+            tool: tool.into(),
+            arguments,
+            meta: None,
+            authority,
+            timeout: None,
+            max_total: None,
+            progress: None,
+            cancel: None,
+            prepared: None,
+        }
+    }
+}
+
+impl CallOutcome {
+    /// The whole result, unknown members included.
+    #[must_use]
+    pub fn result(&self) -> &RawValue {
+        &self.result
+    }
+
+    /// A view of the result.
+    ///
+    /// # Errors
+    /// None in practice: the result was read once before.
+    pub fn view(&self) -> Result<CallResult<'_>, ViewError> {
+        CallResult::from_raw(&self.result)
+    }
+
+    /// The tool says that it failed.
+    #[must_use]
+    pub fn is_error(&self) -> bool {
+        self.is_error
+    }
+}
+
+impl Connection {
+    /// Calls a tool.
+    ///
+    /// Nothing is sent when the authority was captured for something else, the tool does not
+    /// exist, is disabled or changed, or `_meta` or the arguments are not fit to send. On a
+    /// timeout or cancellation the server is told, and a late answer is ignored.
+    ///
+    /// # Errors
+    /// [`ConnectError`] with [`Operation::Call`]; a tool that failed by itself is no error.
+    pub async fn call(&self, request: CallRequest) -> Result<CallOutcome, ConnectError> {
+        let fault = match self.check_authority(&request.authority) {
+            Ok(()) => match self.accepted(&request).await {
+                Ok(outcome) => return Ok(outcome),
+                Err(fault) => fault,
+            },
+            Err(fault) => RequestFault::Fault(fault),
+        };
+        Err(self.error(Operation::Call { tool: request.tool }, fault))
+    }
+
+    async fn accepted(&self, request: &CallRequest) -> Result<CallOutcome, RequestFault> {
+        if request.arguments.as_ref().is_some_and(|arguments| !arguments.is_object()) {
+            return Err(RequestFault::Fault(Fault::ArgumentsNotObject));
+        }
+        let flight = flight::Flight::new(self, request);
+        // Held to the end: what was agreed about the tool is what is called.
+        let catalog = flight.catalog().await?;
+        may_call(catalog.find(&request.tool), request).map_err(RequestFault::Fault)?;
+        let result = flight.fly().await?;
+        CallOutcome::read(result).map_err(RequestFault::Fault)
+    }
+
+    /// The authority has to be this connection's.
+    fn check_authority(&self, authority: &CapturedAuthority) -> Result<(), Fault> {
+        let environment = &self.options.environment;
+        if authority.environment() != environment {
+            return Err(Fault::AuthorityChanged {
+                captured: format!("environment `{}`", shown(authority.environment().as_str())),
+                actual: format!("`{}`", shown(environment.as_str())),
+            });
+        }
+        if authority.opt_in() != self.sandbox_opt_in() {
+            let word = |opt_in: bool| match opt_in {
+                true => "a server that opted in to the sandbox state".to_owned(),
+                false => "a server that did not opt in to the sandbox state".to_owned(),
+            };
+            let (captured, actual) = (word(authority.opt_in()), word(self.sandbox_opt_in()));
+            return Err(Fault::AuthorityChanged { captured, actual });
+        }
+        Ok(())
+    }
+}
+
+impl CallOutcome {
+    fn read(result: Box<RawValue>) -> Result<Self, Fault> {
+        let view = CallResult::head(&result)
+            .map_err(|source| Fault::BadAnswer { method: "tools/call", source })?;
+        match view.result_type {
+            ResultType::Complete => {}
+            ResultType::InputRequired => {
+                return Err(Fault::ResultType { found: "input_required".to_owned() });
+            }
+            ResultType::Unknown(found) => return Err(Fault::ResultType { found: shown(&found) }),
+            _ => return Err(Fault::ResultType { found: "unknown".to_owned() }),
+        }
+        let is_error = view.is_error;
+        Ok(Self { result, is_error })
+    }
+}
+
+fn may_call(found: Lookup<'_>, request: &CallRequest) -> Result<(), Fault> {
+    match found {
+        Lookup::Found(tool) => match &request.prepared {
+            Some(prepared) if prepared != tool => Err(Fault::ToolChanged),
+            _ => Ok(()),
+        },
+        Lookup::Disabled => Err(Fault::ToolDisabled),
+        Lookup::Dropped(tool) => {
+            Err(Fault::NoSuchTool { nearest: None, dropped: Some(tool.reason.clone()) })
+        }
+        Lookup::Missing { nearest } => {
+            Err(Fault::NoSuchTool { nearest: nearest.map(str::to_owned), dropped: None })
+        }
+    }
+}
+
+impl fmt::Debug for CallRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallRequest").field("tool", &self.tool).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,202 @@
+//! The tools of a server, as listed at one moment.
+//!
+//! Bounds: 100 pages, 2,048 tools, cursors of 64 KiB. A tool that is malformed or a duplicate is
+//! dropped alone, with its reason.
+
+mod list;
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use plenipo_wire::views::ToolView;
+use plenipo_wire::{Fragment, ViewError};
+
+pub(crate) use list::{Listed, list};
+
+use crate::text::nearest;
+
+/// The tools of a server at one revision. Cheap to share.
+#[derive(Debug)]
+pub struct Catalog {
+    revision: u64,
+    tools: Vec<Tool>,
+    index: HashMap<Arc<str>, usize>,
+    dropped: Vec<DroppedTool>,
+    filter: ToolFilter,
+}
+
+/// One tool: its name and its whole text as listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tool {
+    name: Arc<str>,
+    raw: Fragment,
+}
+
+/// A tool that was listed and cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DroppedTool {
+    /// Its name, when that could be read.
+    pub name: Option<String>,
+    /// Why.
+    pub reason: String,
+}
+
+/// Which tools exist for a host, by the server's own spelling: those in `enabled_tools` if that is
+/// set, without those in `disabled_tools`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ToolFilter {
+    enabled: Option<BTreeSet<String>>,
+    disabled: BTreeSet<String>,
+}
+
+/// What a look-up finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Lookup<'a> {
+    /// A tool that may be called.
+    Found(&'a Tool),
+    /// A tool that the filter switches off.
+    Disabled,
+    /// A tool that was dropped from the list.
+    Dropped(&'a DroppedTool),
+    /// Nothing.
+    Missing {
+        /// The callable tool with the most similar name.
+        nearest: Option<&'a str>,
+    },
+}
+
+impl Catalog {
+    pub(crate) fn new(
+        revision: u64,
+        listed: Vec<Tool>,
+        mut dropped: Vec<DroppedTool>,
+        filter: ToolFilter,
+    ) -> Self {
+        let mut tools: Vec<Tool> = Vec::with_capacity(listed.len());
+        let mut index = HashMap::with_capacity(listed.len());
+        for tool in listed {
+            if index.contains_key(&tool.name) {
+                let name = Some(tool.name.to_string());
+                dropped.push(DroppedTool { name, reason: "its name is listed twice".to_owned() });
+                continue;
+            }
+            index.insert(Arc::clone(&tool.name), tools.len());
+            tools.push(tool);
+        }
+        Self { revision, tools, index, dropped, filter }
+    }
+
+    /// Grows with every listing on a connection.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// The tools that may be called, in the server's order.
+    pub fn tools(&self) -> impl Iterator<Item = &Tool> {
+        self.tools.iter().filter(|tool| self.filter.allows(&tool.name))
+    }
+
+    /// Tools that were listed and cannot be used.
+    #[must_use]
+    pub fn dropped(&self) -> &[DroppedTool] {
+        &self.dropped
+    }
+
+    /// Looks a tool up by the server's own spelling.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Lookup<'_> {
+        if let Some(tool) = self.index.get(name).and_then(|index| self.tools.get(*index)) {
+            return match self.filter.allows(name) {
+                true => Lookup::Found(tool),
+                false => Lookup::Disabled,
+            };
+        }
+        if let Some(dropped) = self.dropped.iter().find(|tool| tool.name.as_deref() == Some(name)) {
+            return Lookup::Dropped(dropped);
+        }
+        Lookup::Missing { nearest: nearest(name, self.tools().map(Tool::name)) }
+    }
+}
+
+impl Tool {
+    pub(crate) fn from_view(view: &ToolView<'_>) -> Self {
+        Self { name: Arc::from(&*view.name), raw: Fragment::from_raw(view.raw) }
+    }
+
+    /// As the server spells it.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The whole entry, unknown members included.
+    #[must_use]
+    pub fn raw(&self) -> &Fragment {
+        &self.raw
+    }
+
+    /// A view of the entry.
+    ///
+    /// # Errors
+    /// None in practice: the entry was read once before it came into the catalog.
+    pub fn view(&self) -> Result<ToolView<'_>, ViewError> {
+        ToolView::from_raw(self.raw.as_raw())
+    }
+}
+
+impl ToolFilter {
+    /// `enabled`: `None` allows every tool.
+    #[must_use]
+    pub fn new(
+        enabled: Option<impl IntoIterator<Item = String>>,
+        disabled: impl IntoIterator<Item = String>,
+    ) -> Self {
+        Self {
+            enabled: enabled.map(|names| names.into_iter().collect()),
+            disabled: disabled.into_iter().collect(),
+        }
+    }
+
+    /// Whether a tool of this name may be called.
+    #[must_use]
+    pub fn allows(&self, name: &str) -> bool {
+        let enabled = self.enabled.as_ref().is_none_or(|names| names.contains(name));
+        enabled && !self.disabled.contains(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tool(name: &str) -> Tool {
+        let text = format!("{{\"name\":\"{name}\",\"inputSchema\":{{}}}}");
+        Tool { name: Arc::from(name), raw: Fragment::parse(&text).unwrap() }
+    }
+
+    #[test]
+    fn look_up_knows_why_a_tool_is_not_there() {
+        let bad = DroppedTool { name: Some("bad".into()), reason: "no schema".into() };
+        let filter = ToolFilter::new(None::<Vec<String>>, ["off".to_owned()]);
+        let listed = vec![tool("read_file"), tool("off"), tool("read_file")];
+        let catalog = Catalog::new(3, listed, vec![bad], filter);
+        assert!(matches!(catalog.find("read_file"), Lookup::Found(found) if found.view().is_ok()));
+        assert_eq!(catalog.find("off"), Lookup::Disabled);
+        assert!(matches!(catalog.find("bad"), Lookup::Dropped(_)));
+        assert_eq!(catalog.find("raed_file"), Lookup::Missing { nearest: Some("read_file") });
+        assert_eq!(catalog.find("zzz"), Lookup::Missing { nearest: None });
+        assert_eq!(catalog.tools().map(Tool::name).collect::<Vec<_>>(), ["read_file"]);
+        assert_eq!(catalog.dropped().len(), 2);
+    }
+
+    #[test]
+    fn the_deny_list_wins_over_the_allow_list() {
+        let names = || ["a".to_owned(), "b".to_owned()];
+        let filter = ToolFilter::new(Some(names()), ["b".to_owned()]);
+        assert!(filter.allows("a"));
+        assert!(!filter.allows("b") && !filter.allows("c") && !filter.allows("A"));
+    }
+}

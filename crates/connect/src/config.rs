@@ -1,0 +1,83 @@
+//! `plenipo.toml`: text to values that cannot be wrong.
+//!
+//! Parsing is pure: the caller reads the file and says how far it is trusted. A key is honoured,
+//! or recognised and then **disables its server with a reason**, or an error that names file,
+//! line, key and the nearest known key; no key is accepted and ignored. An error inside one server
+//! is kept with that server and does not take the others away.
+//!
+//! | top-level key | type | from |
+//! |---|---|---|
+//! | `launcher` | absolute path | managed, user |
+//! | `default_permissions` | string | any |
+//! | `permissions.NAME` | handed to `plenipo-policy` as text | any |
+//! | `server.workspace.allow_unsandboxed` | bool, default false | managed, user |
+//! | `mcp_servers.NAME` | [`ServerConfig`] | any |
+
+mod keys;
+mod reader;
+mod server;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+pub use server::{ServerConfig, ServerState};
+
+use crate::error::ConfigError;
+use crate::server_name::ServerName;
+
+/// How far a configuration file is trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Origin {
+    /// Written by the machine's administrator; cannot be overridden.
+    Managed,
+    /// Written by the user, or named by the user for this run.
+    User,
+    /// Found in the project: somebody else may have written it.
+    Project,
+}
+
+/// One file.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Config {
+    /// How far it is trusted.
+    pub origin: Origin,
+    /// Launcher for sandboxed commands; absolute.
+    pub launcher: Option<PathBuf>,
+    /// Profile of a call that names none.
+    pub default_permissions: Option<String>,
+    /// The operator lets the built-in server run commands without a sandbox when there is no
+    /// launcher.
+    pub allow_unsandboxed: bool,
+    /// Servers by name, each with its own fault if it has one.
+    pub servers: BTreeMap<ServerName, Result<ServerConfig, ConfigError>>,
+    /// Recognised keys outside servers that are not honoured yet.
+    pub warnings: Vec<ConfigError>,
+    text: String,
+    has_permissions: bool,
+}
+
+impl Config {
+    /// The whole text when it has a `permissions` table, for `plenipo_policy::parse_permissions`.
+    #[must_use]
+    pub fn permissions_source(&self) -> Option<&str> {
+        self.has_permissions.then_some(self.text.as_str())
+    }
+
+    /// Names of servers, sorted.
+    pub fn server_names(&self) -> impl Iterator<Item = &ServerName> {
+        self.servers.keys()
+    }
+}
+
+/// Reads `text`, which came from `file` (a name for messages; nothing is opened). A byte order
+/// mark at the start is skipped.
+///
+/// # Errors
+/// The first fault outside a server: text that is no TOML, an unknown or mistyped top-level key, a
+/// key that this origin may not set. Faults inside a server are in [`Config::servers`].
+pub fn parse(text: &str, file: &str, origin: Origin) -> Result<Config, ConfigError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    reader::read(text, file, origin)
+}

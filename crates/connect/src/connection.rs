@@ -1,0 +1,289 @@
+//! One server, connected.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use plenipo_authority::{
+    AuthorityParts, CapturedAuthority, SandboxOptIn, SandboxState, ServerReach,
+};
+use plenipo_wire::{Fragment, object};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use crate::catalog::{self, Catalog};
+use crate::error::{ConnectError, Fault, Operation};
+use crate::negotiate::{self, Agreement, Era, EraHint, ModernMeta, Probe, ServerIdentity};
+use crate::options::ConnectOptions;
+use crate::peer::{self, Peer, RequestFault, WarningKind};
+use crate::server_name::ServerName;
+use crate::text::shown;
+use crate::transport::stdio::{
+    Monitor, MonitorHandle, ShutdownReport, StdioCommand, Tail, read_stderr,
+};
+
+/// A running server and what was agreed with it.
+///
+/// Calls may run at the same time. Dropping the connection kills the server's process group at
+/// once; [`shut_down`](Self::shut_down) lets it end by itself first.
+#[derive(Debug)]
+pub struct Connection {
+    pub(crate) peer: Arc<Peer>,
+    pub(crate) options: ConnectOptions,
+    pub(crate) modern: Option<ModernMeta>,
+    agreement: Agreement,
+    opt_in: bool,
+    catalog: Mutex<Option<Listing>>,
+    process: Process,
+}
+
+#[derive(Debug)]
+struct Listing {
+    catalog: Arc<Catalog>,
+    /// [`Peer::list_changes`] before it was listed.
+    changes: u64,
+}
+
+#[derive(Debug)]
+struct Process {
+    tail: Arc<Tail>,
+    monitor: MonitorHandle,
+}
+
+impl Connection {
+    /// Starts a server and agrees on a revision, all within `options.start_timeout`.
+    ///
+    /// With [`EraHint::Unknown`] a server that dies of the probe is started a second time and
+    /// initialized.
+    ///
+    /// # Errors
+    /// [`ConnectError`] with [`Operation::Start`]; nothing of the server is left running.
+    pub async fn start(
+        name: ServerName,
+        command: &StdioCommand,
+        options: ConnectOptions,
+    ) -> Result<Self, ConnectError> {
+        let deadline = Instant::now() + options.start_timeout;
+        let modern = ModernMeta::new(&options.client);
+        let (mut peer, mut process) = launch(&name, command, &options)?;
+        if options.era != EraHint::Legacy {
+            let limit = options.probe_timeout.min(options.start_timeout / 3);
+            match negotiate::probe(&peer, &modern, limit).await {
+                Probe::Modern(agreement) => {
+                    peer.set_modern();
+                    return Ok(Self::agreed(peer, process, options, agreement, Some(modern)));
+                }
+                Probe::Legacy => {}
+                Probe::Died => {
+                    process.monitor.shut_down(options.grace).await;
+                    (peer, process) = launch(&name, command, &options)?;
+                }
+                Probe::Refused(fault) => {
+                    let fault = RequestFault::Fault(fault);
+                    return Err(start_error(&name, fault, &process, &options).await);
+                }
+            }
+        }
+        let limit = options.start_timeout;
+        match negotiate::initialize(&peer, &options.client, deadline, limit).await {
+            Ok(agreement) => Ok(Self::agreed(peer, process, options, agreement, None)),
+            Err(fault) => Err(start_error(&name, fault, &process, &options).await),
+        }
+    }
+
+    fn agreed(
+        peer: Arc<Peer>,
+        process: Process,
+        options: ConnectOptions,
+        agreement: Agreement,
+        modern: Option<ModernMeta>,
+    ) -> Self {
+        let opt_in = SandboxOptIn::from_capabilities(agreement.capabilities.as_raw());
+        if !opt_in.faults.is_empty() {
+            let faults: Vec<_> = opt_in.faults.iter().map(ToString::to_string).collect();
+            peer.warn_once(WarningKind::Capability, || shown(&faults.join("; ")));
+        }
+        let catalog = Mutex::new(None);
+        let opt_in = opt_in.advertised;
+        Self { peer, options, modern, agreement, opt_in, catalog, process }
+    }
+
+    /// Under which name the server is configured.
+    #[must_use]
+    pub fn name(&self) -> &ServerName {
+        &self.peer.name
+    }
+
+    /// The revision agreed on. Its [`hint`](Era::hint) is what to remember for the next start.
+    #[must_use]
+    pub fn era(&self) -> &Era {
+        &self.agreement.era
+    }
+
+    /// The server's capabilities, raw.
+    #[must_use]
+    pub fn capabilities(&self) -> &Fragment {
+        &self.agreement.capabilities
+    }
+
+    /// Who the server says it is; for display only.
+    #[must_use]
+    pub fn identity(&self) -> &ServerIdentity {
+        &self.agreement.identity
+    }
+
+    /// What the server says about how to use it; untrusted text.
+    #[must_use]
+    pub fn instructions(&self) -> Option<&str> {
+        self.agreement.instructions.as_deref()
+    }
+
+    /// Whether the server asked for the sandbox state.
+    #[must_use]
+    pub fn sandbox_opt_in(&self) -> bool {
+        self.opt_in
+    }
+
+    /// The last lines the server wrote to stderr (at most 20), oldest first.
+    #[must_use]
+    pub fn stderr_tail(&self) -> Vec<String> {
+        self.process.tail.lines()
+    }
+
+    /// Captures the authority of one call on this connection: `state` as given, the connection's
+    /// environment and opt-in, and the launcher if the server opted in and there is a usable one.
+    /// An unusable launcher is left out, with one warning.
+    pub async fn capture(&self, state: Option<SandboxState>) -> CapturedAuthority {
+        let environment = self.options.environment.clone();
+        let mut parts = AuthorityParts::new(environment, ServerReach::LocalStdio);
+        parts.state = state;
+        parts.opt_in = self.opt_in;
+        if self.opt_in {
+            parts.launcher = match self.options.launcher.provide().await {
+                Ok(launcher) => launcher,
+                Err(error) => {
+                    self.peer.warn_once(WarningKind::Launcher, || match error_source(&error) {
+                        Some(why) => format!("no launcher is sent: {error}: {why}"),
+                        None => format!("no launcher is sent: {error}"),
+                    });
+                    None
+                }
+            };
+        }
+        CapturedAuthority::capture(parts)
+    }
+
+    /// The tools as they are now: listed on first use and again after `list_changed`. A server
+    /// that does not advertise `tools` has none and is not asked.
+    ///
+    /// # Errors
+    /// [`ConnectError`] with [`Operation::List`].
+    pub async fn catalog(&self) -> Result<Arc<Catalog>, ConnectError> {
+        let limit = self.options.start_timeout;
+        self.catalog_within(limit).await.map_err(|fault| self.error(Operation::List, fault))
+    }
+
+    /// Ends the server by the shutdown ladder; takes at most the two steps of `options.grace` and
+    /// the time the system needs. Waiting calls fail.
+    pub async fn shut_down(&self) -> ShutdownReport {
+        self.process.monitor.shut_down(self.options.grace).await
+    }
+
+    pub(crate) async fn catalog_within(
+        &self,
+        limit: Duration,
+    ) -> Result<Arc<Catalog>, RequestFault> {
+        let mut listing = self.catalog.lock().await;
+        let changes = self.peer.list_changes.load(Ordering::Acquire);
+        if let Some(current) = listing.as_ref().filter(|listing| listing.changes == changes) {
+            return Ok(Arc::clone(&current.catalog));
+        }
+        let has_tools = object::member(self.agreement.capabilities.as_raw(), "tools").is_some();
+        let listed = match has_tools {
+            true => catalog::list(&self.peer, self.modern.as_ref(), limit).await?,
+            false => catalog::Listed::default(),
+        };
+        if let Some(first) = listed.dropped.first() {
+            self.peer.warn_once(WarningKind::DroppedTools, || {
+                let name = first.name.as_deref().map(shown).unwrap_or_default();
+                let count = listed.dropped.len();
+                format!("{count} of its tools cannot be used: `{name}`: {}", first.reason)
+            });
+        }
+        let revision = listing.as_ref().map_or(0, |listing| listing.catalog.revision());
+        let filter = self.options.filter.clone();
+        let catalog =
+            Catalog::new(revision.saturating_add(1), listed.tools, listed.dropped, filter);
+        let catalog = Arc::new(catalog);
+        *listing = Some(Listing { catalog: Arc::clone(&catalog), changes });
+        Ok(catalog)
+    }
+
+    pub(crate) fn error(&self, operation: Operation, fault: RequestFault) -> ConnectError {
+        to_error(self.name(), operation, fault, &self.process.tail)
+    }
+}
+
+fn launch(
+    name: &ServerName,
+    command: &StdioCommand,
+    options: &ConnectOptions,
+) -> Result<(Arc<Peer>, Process), ConnectError> {
+    let error = |fault| ConnectError::new(name, Operation::Start, fault, Vec::new());
+    let (mut child, group) = command.spawn().map_err(error)?;
+    let (Some(stdin), Some(stdout), Some(stderr)) =
+        (child.stdin.take(), child.stdout.take(), child.stderr.take())
+    else {
+        return Err(error(Fault::OutputClosed));
+    };
+    let observer = Arc::clone(&options.observer);
+    let peer = Arc::new(Peer::new(name.clone(), Box::pin(stdin), observer));
+    let tail = Arc::new(Tail::default());
+    let limit = options.max_message_bytes;
+    let reader = tokio::spawn({
+        let peer = Arc::clone(&peer);
+        async move { peer::read(&peer, stdout, limit).await }
+    });
+    let stderr = tokio::spawn({
+        let (peer, tail) = (Arc::clone(&peer), Arc::clone(&tail));
+        async move { read_stderr(stderr, &tail, &peer.name, &*peer.observer).await }
+    });
+    let tail_of_monitor = Arc::clone(&tail);
+    let monitor =
+        Monitor { child, group, peer: Arc::clone(&peer), tail: tail_of_monitor, reader, stderr };
+    Ok((peer, Process { tail, monitor: monitor.start() }))
+}
+
+/// Ends the server, whose last words may come only then, and says why it could not be used.
+async fn start_error(
+    name: &ServerName,
+    fault: RequestFault,
+    process: &Process,
+    options: &ConnectOptions,
+) -> ConnectError {
+    process.monitor.shut_down(options.grace).await;
+    to_error(name, Operation::Start, fault, &process.tail)
+}
+
+fn to_error(
+    name: &ServerName,
+    operation: Operation,
+    fault: RequestFault,
+    tail: &Tail,
+) -> ConnectError {
+    let fault = match fault {
+        RequestFault::Peer(error) => Fault::Peer(error),
+        RequestFault::Fault(fault) => fault,
+        RequestFault::Silence => Fault::ShutDown,
+        RequestFault::Closed(closed) => {
+            let lines = closed.stderr_tail.clone();
+            return ConnectError::new(name, operation, closed.fault.repeat(), lines);
+        }
+    };
+    let lines = if fault.concerns_process() { tail.lines() } else { Vec::new() };
+    ConnectError::new(name, operation, fault, lines)
+}
+
+fn error_source(error: &dyn std::error::Error) -> Option<&dyn std::error::Error> {
+    error.source()
+}

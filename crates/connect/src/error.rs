@@ -1,0 +1,139 @@
+//! What can go wrong between a configuration file and an answer.
+
+mod config;
+mod fault;
+
+use std::error::Error;
+use std::fmt;
+
+pub use config::ConfigError;
+pub use fault::{Fault, ListingFault, PeerError};
+
+use crate::server_name::ServerName;
+
+/// A failure on one server, with what the server last wrote to stderr.
+///
+/// Reads after "failed to". What a person can do about it is in [`hint`](Self::hint).
+#[derive(Debug)]
+pub struct ConnectError {
+    inner: Box<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    server: ServerName,
+    operation: Operation,
+    fault: Fault,
+    stderr_tail: Vec<String>,
+}
+
+/// What was being done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Operation {
+    /// Starting the process and agreeing on a revision.
+    Start,
+    /// `tools/list`.
+    List,
+    /// `tools/call` of the named tool.
+    Call {
+        /// As the server spells it.
+        tool: String,
+    },
+}
+
+/// Coarse class of an error, for exit codes and decisions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The request or the configuration is wrong: no such tool, arguments that are no object.
+    Usage,
+    /// The server could not be started.
+    Start,
+    /// The connection broke: crash, closed pipe, a message over the limit.
+    Transport,
+    /// The peer broke the protocol or answered with an error.
+    Protocol,
+    /// A policy or changed authority forbids it; nothing was sent.
+    Refused,
+    /// A limit in time was reached.
+    Timeout,
+    /// The caller cancelled.
+    Cancelled,
+}
+
+impl ConnectError {
+    pub(crate) fn new(
+        server: &ServerName,
+        operation: Operation,
+        fault: Fault,
+        stderr_tail: Vec<String>,
+    ) -> Self {
+        let server = server.clone();
+        Self { inner: Box::new(Inner { server, operation, fault, stderr_tail }) }
+    }
+
+    /// Which server.
+    #[must_use]
+    pub fn server(&self) -> &ServerName {
+        &self.inner.server
+    }
+
+    /// What was being done.
+    #[must_use]
+    pub fn operation(&self) -> &Operation {
+        &self.inner.operation
+    }
+
+    /// What went wrong.
+    #[must_use]
+    pub fn fault(&self) -> &Fault {
+        &self.inner.fault
+    }
+
+    /// The class of this error.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.inner.fault.kind()
+    }
+
+    /// The last lines the server wrote to stderr (at most 20), oldest first; empty where they
+    /// cannot explain the failure.
+    #[must_use]
+    pub fn stderr_tail(&self) -> &[String] {
+        &self.inner.stderr_tail
+    }
+
+    /// What to try, as a sentence.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        self.inner.fault.hint()
+    }
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { server, operation, fault, stderr_tail } = &*self.inner;
+        match operation {
+            Operation::Start => write!(f, "start server `{server}`: {fault}")?,
+            Operation::List => write!(f, "list the tools of server `{server}`: {fault}")?,
+            Operation::Call { tool } => {
+                write!(
+                    f,
+                    "call tool `{}` of server `{server}`: {fault}",
+                    crate::text::shown(tool)
+                )?;
+            }
+        }
+        match stderr_tail.iter().rev().find(|line| !line.trim().is_empty()) {
+            Some(line) => write!(f, "; last line on stderr: {}", crate::text::shown(line)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Error for ConnectError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.inner.fault.source()
+    }
+}

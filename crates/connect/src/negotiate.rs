@@ -1,0 +1,282 @@
+//! Which era a server is of, and what it can do.
+//!
+//! *Modern* (2026-07-28): `server/discover` is answered, every request carries its revision and
+//! capabilities. *Legacy* (2024-11-05 to 2025-11-25): `initialize` comes first. The probe is
+//! `server/discover`; any answer that is not a modern one, silence for a bounded time, and the
+//! death of the process mean legacy.
+
+use std::time::Duration;
+
+use plenipo_wire::encode::ObjectWriter;
+use plenipo_wire::protocol::{
+    LATEST_LEGACY_VERSION, LEGACY_VERSIONS, MODERN_VERSION, error_code, meta, methods,
+};
+use plenipo_wire::views::{DiscoverResult, Implementation, InitializeResult};
+use plenipo_wire::{Fragment, RawValue, encode, object};
+use tokio::time::Instant;
+
+use crate::error::{Fault, PeerError};
+use crate::options::ClientIdentity;
+use crate::peer::{Peer, RequestFault};
+
+/// The era and, for legacy, the revision agreed on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Era {
+    /// 2026-07-28.
+    Modern,
+    /// 2024-11-05 to 2025-11-25.
+    Legacy {
+        /// The server's choice.
+        version: String,
+    },
+}
+
+/// What is known about a server's era from before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum EraHint {
+    /// Probe.
+    #[default]
+    Unknown,
+    /// Discover; when that fails, initialize.
+    Modern,
+    /// Initialize, without a probe.
+    Legacy,
+}
+
+/// Name and version a server gives itself. For display: never used for a decision.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct ServerIdentity {
+    /// Empty when the server gave none.
+    pub name: String,
+    /// For people.
+    pub title: Option<String>,
+    /// Empty when the server gave none.
+    pub version: String,
+}
+
+/// What was agreed.
+#[derive(Debug)]
+pub(crate) struct Agreement {
+    pub(crate) era: Era,
+    pub(crate) capabilities: Fragment,
+    pub(crate) identity: ServerIdentity,
+    pub(crate) instructions: Option<String>,
+}
+
+/// What a probe found.
+#[derive(Debug)]
+pub(crate) enum Probe {
+    Modern(Agreement),
+    Legacy,
+    /// The process is gone: start it again and initialize.
+    Died,
+    Refused(Fault),
+}
+
+/// The `_meta` members of each request to a modern peer.
+#[derive(Debug)]
+pub(crate) struct ModernMeta {
+    pub(crate) version: Fragment,
+    pub(crate) capabilities: Fragment,
+    pub(crate) client: Fragment,
+}
+
+impl Era {
+    /// The revision, for example `2025-06-18`.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        match self {
+            Self::Modern => MODERN_VERSION,
+            Self::Legacy { version } => version,
+        }
+    }
+
+    /// What to remember for the next start.
+    #[must_use]
+    pub fn hint(&self) -> EraHint {
+        match self {
+            Self::Modern => EraHint::Modern,
+            Self::Legacy { .. } => EraHint::Legacy,
+        }
+    }
+}
+
+impl ModernMeta {
+    pub(crate) fn new(client: &ClientIdentity) -> Self {
+        Self {
+            version: Fragment::string(MODERN_VERSION),
+            capabilities: Fragment::object_empty(),
+            client: Fragment::object(|object| write_client(object, client)),
+        }
+    }
+
+    pub(crate) fn entries(&self) -> [(&'static str, &Fragment); 3] {
+        [
+            (meta::PROTOCOL_VERSION, &self.version),
+            (meta::CLIENT_INFO, &self.client),
+            (meta::CLIENT_CAPABILITIES, &self.capabilities),
+        ]
+    }
+
+    /// Adds `_meta` to the parameters of a request other than `tools/call`.
+    pub(crate) fn write(&self, params: &mut ObjectWriter<'_>) {
+        params.object("_meta", |object| {
+            for (name, value) in self.entries() {
+                object.fragment(name, value);
+            }
+        });
+    }
+}
+
+/// Asks `server/discover`, at most `limit`.
+pub(crate) async fn probe(peer: &Peer, modern: &ModernMeta, limit: Duration) -> Probe {
+    let asked = peer.request(methods::DISCOVER, limit, |params| modern.write(params)).await;
+    match asked {
+        Ok(result) => discovered(&result),
+        Err(RequestFault::Peer(error)) => refused(&error),
+        Err(RequestFault::Closed(_)) => Probe::Died,
+        Err(RequestFault::Silence) => Probe::Legacy,
+        Err(RequestFault::Fault(fault)) => Probe::Refused(fault),
+    }
+}
+
+fn discovered(result: &RawValue) -> Probe {
+    let Ok(view) = DiscoverResult::from_raw(result) else { return Probe::Legacy };
+    let offers = |wanted: &str| view.supported_versions.iter().any(|version| version == wanted);
+    if offers(MODERN_VERSION) {
+        return Probe::Modern(Agreement {
+            era: Era::Modern,
+            capabilities: capabilities(view.capabilities),
+            identity: ServerIdentity::from_view(&view.server_info),
+            instructions: view.instructions.map(Into::into),
+        });
+    }
+    if view.supported_versions.is_empty() || LEGACY_VERSIONS.into_iter().any(offers) {
+        return Probe::Legacy;
+    }
+    let offered = view.supported_versions.iter().map(|version| shown_version(version)).collect();
+    Probe::Refused(Fault::UnsupportedVersion { offered })
+}
+
+/// Only errors that the modern revision defines keep a server modern; whatever else means legacy.
+fn refused(error: &PeerError) -> Probe {
+    match error.code {
+        error_code::UNSUPPORTED_PROTOCOL_VERSION => {
+            let offered = supported(error);
+            let legacy = |version: &String| LEGACY_VERSIONS.contains(&version.as_str());
+            if offered.is_empty() || offered.iter().any(legacy) {
+                return Probe::Legacy;
+            }
+            Probe::Refused(Fault::UnsupportedVersion { offered })
+        }
+        error_code::MISSING_REQUIRED_CLIENT_CAPABILITY => {
+            Probe::Refused(Fault::Peer(error.clone()))
+        }
+        _ => Probe::Legacy,
+    }
+}
+
+/// The legacy handshake, until `deadline`.
+pub(crate) async fn initialize(
+    peer: &Peer,
+    client: &ClientIdentity,
+    deadline: Instant,
+    limit: Duration,
+) -> Result<Agreement, RequestFault> {
+    let first = ask_initialize(peer, client, deadline, LATEST_LEGACY_VERSION).await;
+    let result = match first {
+        Err(RequestFault::Peer(error)) => match mutual(&error) {
+            Some(version) => ask_initialize(peer, client, deadline, version).await,
+            None => Err(RequestFault::Peer(error)),
+        },
+        other => other,
+    };
+    let result = result.map_err(|fault| match fault {
+        RequestFault::Silence => RequestFault::Fault(Fault::NoAnswer {
+            method: methods::INITIALIZE,
+            limit,
+            language_server_framing: peer.warnings.language_server_framing(),
+        }),
+        other => other,
+    })?;
+    let agreement = initialized(&result).map_err(RequestFault::Fault)?;
+    let queued =
+        peer.outbox.push(|out| encode::write_notification(out, methods::INITIALIZED, None));
+    if let Err(full) = queued {
+        return Err(RequestFault::Fault(Fault::NotReading { waiting: full.waiting }));
+    }
+    peer.flush().await?;
+    Ok(agreement)
+}
+
+async fn ask_initialize(
+    peer: &Peer,
+    client: &ClientIdentity,
+    deadline: Instant,
+    version: &str,
+) -> Result<Box<RawValue>, RequestFault> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    peer.request(methods::INITIALIZE, left, |params| {
+        params.string("protocolVersion", version);
+        params.object("capabilities", |_| {});
+        params.object("clientInfo", |object| write_client(object, client));
+    })
+    .await
+}
+
+fn initialized(result: &RawValue) -> Result<Agreement, Fault> {
+    let view = InitializeResult::from_raw(result)
+        .map_err(|source| Fault::BadAnswer { method: methods::INITIALIZE, source })?;
+    if !LEGACY_VERSIONS.contains(&&*view.protocol_version) {
+        let offered = vec![shown_version(&view.protocol_version)];
+        return Err(Fault::UnsupportedVersion { offered });
+    }
+    Ok(Agreement {
+        era: Era::Legacy { version: view.protocol_version.into_owned() },
+        capabilities: capabilities(view.capabilities),
+        identity: ServerIdentity::from_view(&view.server_info),
+        instructions: view.instructions.map(Into::into),
+    })
+}
+
+/// The newest legacy revision that an error says the server supports, other than the one asked.
+fn mutual(error: &PeerError) -> Option<&'static str> {
+    let offered = supported(error);
+    LEGACY_VERSIONS
+        .into_iter()
+        .rev()
+        .find(|version| *version != LATEST_LEGACY_VERSION && offered.iter().any(|o| o == version))
+}
+
+fn supported(error: &PeerError) -> Vec<String> {
+    let list = error.data.as_ref().and_then(|data| object::member(data.as_raw(), "supported"));
+    let items = list.and_then(object::items).unwrap_or_default();
+    items.into_iter().filter_map(object::text).map(|version| shown_version(&version)).collect()
+}
+
+fn shown_version(version: &str) -> String {
+    crate::text::shown(version)
+}
+
+fn capabilities(raw: Option<&RawValue>) -> Fragment {
+    raw.map_or_else(Fragment::object_empty, Fragment::from_raw)
+}
+
+fn write_client(object: &mut ObjectWriter<'_>, client: &ClientIdentity) {
+    object.string("name", &client.name);
+    object.string("title", &client.title);
+    object.string("version", &client.version);
+}
+
+impl ServerIdentity {
+    fn from_view(view: &Implementation<'_>) -> Self {
+        Self {
+            name: view.name.clone().into_owned(),
+            title: view.title.clone().map(Into::into),
+            version: view.version.clone().into_owned(),
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! What happens on a connection beside its answers, offered to the host.
+
+use plenipo_wire::RawValue;
+
+use crate::server_name::ServerName;
+
+/// Receives events. Called on the task that reads from the server: return quickly, never block.
+pub trait Observer: Send + Sync {
+    /// One event.
+    fn event(&self, event: &Event<'_>);
+}
+
+/// What happened.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// Something a person should know; each kind of warning comes once per connection.
+    Warning {
+        /// Whose connection.
+        server: &'a ServerName,
+        /// One sentence without control characters.
+        text: &'a str,
+    },
+    /// A line the server wrote to stderr, control characters replaced. Never a failure by itself.
+    Stderr {
+        /// Whose.
+        server: &'a ServerName,
+        /// The line, at most 8 KiB.
+        line: &'a str,
+    },
+    /// `notifications/message`: the server's log.
+    Log {
+        /// Whose.
+        server: &'a ServerName,
+        /// The notification's parameters, raw.
+        params: &'a RawValue,
+    },
+    /// The server's tool list changed; the next use lists again.
+    ToolsChanged {
+        /// Whose.
+        server: &'a ServerName,
+    },
+}
+
+/// Listens to nothing.
+#[derive(Debug, Clone, Copy, Default)]
+#[non_exhaustive]
+pub struct Silent;
+
+impl Observer for Silent {
+    fn event(&self, _event: &Event<'_>) {}
+}

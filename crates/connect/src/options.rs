@@ -1,0 +1,132 @@
+//! What a host decides about a connection.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plenipo_authority::EnvironmentId;
+use plenipo_wire::DEFAULT_MAX_MESSAGE_BYTES;
+
+use crate::catalog::ToolFilter;
+use crate::launcher::LauncherProvider;
+use crate::negotiate::EraHint;
+use crate::observer::{Observer, Silent};
+
+/// Choices for one connection.
+///
+/// | field | default |
+/// |---|---|
+/// | `start_timeout` | 30 s: start, probe and handshake together; again for listing the tools |
+/// | `probe_timeout` | 2 s, and never more than a third of `start_timeout` |
+/// | `tool_timeout` | 300 s without an answer or progress |
+/// | `max_message_bytes` | 16 MiB a line |
+/// | `grace` | 2 s and 2 s |
+/// | `era` | unknown: probe |
+/// | `filter` | every tool |
+/// | `launcher` | none |
+/// | `environment` | `local` |
+/// | `client` | `plenipo` and this crate's version |
+/// | `observer` | silent |
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct ConnectOptions {
+    /// Limit of start, probe and handshake together, and of one listing.
+    pub start_timeout: Duration,
+    /// How long silence on `server/discover` is waited out.
+    pub probe_timeout: Duration,
+    /// Default limit of a call.
+    pub tool_timeout: Duration,
+    /// Bound of one message.
+    pub max_message_bytes: usize,
+    /// Patience of the shutdown ladder.
+    pub grace: Grace,
+    /// What is known about the server's era from before.
+    pub era: EraHint,
+    /// Which tools exist for this host.
+    pub filter: ToolFilter,
+    /// Where the launcher for sandboxed commands comes from; share one among connections.
+    pub launcher: Arc<LauncherProvider>,
+    /// Where the server runs.
+    pub environment: EnvironmentId,
+    /// Who we say we are.
+    pub client: ClientIdentity,
+    /// Who hears about warnings and stderr.
+    pub observer: Arc<dyn Observer>,
+}
+
+/// How long each step of the shutdown ladder is given: close stdin → `stdin_closed` → SIGTERM →
+/// `terminated` → SIGKILL. Both default to 2 s.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Grace {
+    /// Between closing stdin and SIGTERM.
+    pub stdin_closed: Duration,
+    /// Between SIGTERM and SIGKILL.
+    pub terminated: Duration,
+}
+
+/// Name and version a client gives itself; for display on the other side.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ClientIdentity {
+    /// Machine-readable name.
+    pub name: String,
+    /// For people.
+    pub title: String,
+    /// Version.
+    pub version: String,
+}
+
+impl Grace {
+    /// Both steps.
+    #[must_use]
+    pub fn new(stdin_closed: Duration, terminated: Duration) -> Self {
+        Self { stdin_closed, terminated }
+    }
+}
+
+impl Default for Grace {
+    fn default() -> Self {
+        Self::new(Duration::from_secs(2), Duration::from_secs(2))
+    }
+}
+
+impl Default for ClientIdentity {
+    fn default() -> Self {
+        Self {
+            name: "plenipo".to_owned(),
+            title: "Plenipo".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        }
+    }
+}
+
+impl Default for ConnectOptions {
+    fn default() -> Self {
+        Self {
+            start_timeout: Duration::from_secs(30),
+            probe_timeout: Duration::from_secs(2),
+            tool_timeout: Duration::from_secs(300),
+            max_message_bytes: DEFAULT_MAX_MESSAGE_BYTES,
+            grace: Grace::default(),
+            era: EraHint::Unknown,
+            filter: ToolFilter::default(),
+            launcher: Arc::new(LauncherProvider::none()),
+            environment: EnvironmentId::local(),
+            client: ClientIdentity::default(),
+            observer: Arc::new(Silent),
+        }
+    }
+}
+
+impl fmt::Debug for ConnectOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConnectOptions")
+            .field("start_timeout", &self.start_timeout)
+            .field("tool_timeout", &self.tool_timeout)
+            .field("era", &self.era)
+            .field("filter", &self.filter)
+            .field("environment", &self.environment)
+            .finish_non_exhaustive()
+    }
+}

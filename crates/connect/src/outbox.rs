@@ -1,0 +1,138 @@
+//! Frames on their way to the server.
+//!
+//! A frame is queued whole and written by whoever queued it, without another task. A writer that
+//! is dropped half-way leaves the rest to the next one, so frames are never torn. The reader
+//! queues too, but never waits.
+
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::io::{AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::{Mutex as AsyncMutex, watch};
+
+/// Above this many unsent bytes nothing more is queued.
+const FULL: usize = 32 * 1024 * 1024;
+/// Above this many unsent bytes the reader queues no more answers.
+const FULL_FOR_ANSWERS: usize = 1024 * 1024;
+const KEEP_CAPACITY: usize = 64 * 1024;
+
+pub(crate) type WriteHalf = Pin<Box<dyn AsyncWrite + Send>>;
+
+pub(crate) struct Outbox {
+    queue: Mutex<Vec<u8>>,
+    pipe: AsyncMutex<Pipe>,
+    closing: watch::Sender<bool>,
+    flush_scheduled: AtomicBool,
+}
+
+struct Pipe {
+    stdin: Option<WriteHalf>,
+    unsent: Vec<u8>,
+    sent: usize,
+}
+
+/// So many bytes are waiting that no more are taken.
+#[derive(Debug)]
+pub(crate) struct Full {
+    pub(crate) waiting: usize,
+}
+
+impl Outbox {
+    pub(crate) fn new(stdin: WriteHalf) -> Self {
+        Self {
+            queue: Mutex::default(),
+            pipe: AsyncMutex::new(Pipe { stdin: Some(stdin), unsent: Vec::new(), sent: 0 }),
+            closing: watch::Sender::new(false),
+            flush_scheduled: AtomicBool::new(false),
+        }
+    }
+
+    /// Queues what `write` appends, which has to be whole frames.
+    pub(crate) fn push(&self, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), Full> {
+        self.push_below(FULL, write)
+    }
+
+    /// Queues an answer to the server.
+    pub(crate) fn push_answer(&self, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), Full> {
+        self.push_below(FULL_FOR_ANSWERS, write)
+    }
+
+    fn push_below(&self, limit: usize, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), Full> {
+        let mut queue = self.lock_queue();
+        if queue.len() > limit {
+            return Err(Full { waiting: queue.len() });
+        }
+        write(&mut queue);
+        Ok(())
+    }
+
+    /// Writes everything queued so far. May be dropped at any point.
+    pub(crate) async fn flush(&self) -> io::Result<()> {
+        tokio::select! {
+            biased;
+            written = self.write() => written,
+            () = self.closed() => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+
+    /// Lets a task of its own write what is queued; at most one waits at a time.
+    pub(crate) fn schedule_flush(self: &Arc<Self>) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        if self.flush_scheduled.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let outbox = Arc::clone(self);
+        runtime.spawn(async move {
+            // A broken pipe shows up at the reading end.
+            outbox.flush().await.ok();
+        });
+    }
+
+    /// Closes the server's stdin; what is unsent is dropped.
+    pub(crate) async fn close(&self) {
+        self.closing.send_replace(true);
+        self.pipe.lock().await.stdin = None;
+    }
+
+    async fn write(&self) -> io::Result<()> {
+        let mut pipe = self.pipe.lock().await;
+        self.flush_scheduled.store(false, Ordering::Release);
+        pipe.write_rest().await?;
+        std::mem::swap(&mut pipe.unsent, &mut *self.lock_queue());
+        pipe.write_rest().await
+    }
+
+    async fn closed(&self) {
+        let mut closing = self.closing.subscribe();
+        closing.wait_for(|closing| *closing).await.ok();
+    }
+
+    fn lock_queue(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Pipe {
+    async fn write_rest(&mut self) -> io::Result<()> {
+        let stdin = self.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+        while let Some(rest) = self.unsent.get(self.sent..).filter(|rest| !rest.is_empty()) {
+            match stdin.write(rest).await? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                count => self.sent = self.sent.saturating_add(count),
+            }
+        }
+        self.sent = 0;
+        self.unsent.clear();
+        self.unsent.shrink_to(KEEP_CAPACITY);
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Outbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Outbox").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,153 @@
+//! The server on the other end: its messages in, requests out.
+
+mod receive;
+mod warnings;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use plenipo_wire::encode::{self, ObjectWriter};
+use plenipo_wire::{RawValue, RequestId};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+pub(crate) use receive::read;
+use warnings::Warnings;
+
+use crate::call::progress::ProgressSink;
+use crate::error::{Fault, PeerError};
+use crate::observer::{Event, Observer};
+use crate::outbox::{Full, Outbox, WriteHalf};
+use crate::pending::{Closed, Pending, Reply};
+use crate::server_name::ServerName;
+
+/// One peer, shared by the reading task and the callers.
+pub(crate) struct Peer {
+    pub(crate) name: ServerName,
+    pub(crate) pending: Pending,
+    pub(crate) outbox: Arc<Outbox>,
+    pub(crate) observer: Arc<dyn Observer>,
+    pub(crate) warnings: Warnings,
+    /// Counts `list_changed`; a catalog listed at an older count is stale.
+    pub(crate) list_changes: AtomicU64,
+    /// A modern peer gets no responses.
+    pub(crate) modern: AtomicBool,
+}
+
+/// Why a request has no result.
+#[derive(Debug)]
+pub(crate) enum RequestFault {
+    Peer(PeerError),
+    Fault(Fault),
+    Closed(Arc<Closed>),
+    /// No answer within the limit.
+    Silence,
+}
+
+impl Peer {
+    pub(crate) fn new(name: ServerName, stdin: WriteHalf, observer: Arc<dyn Observer>) -> Self {
+        Self {
+            name,
+            pending: Pending::default(),
+            outbox: Arc::new(Outbox::new(stdin)),
+            observer,
+            warnings: Warnings::default(),
+            list_changes: AtomicU64::new(0),
+            modern: AtomicBool::new(false),
+        }
+    }
+
+    /// Registers and queues a request; [`Outbox::flush`] sends it.
+    pub(crate) fn enqueue(
+        &self,
+        method: &str,
+        progress: Option<Arc<ProgressSink>>,
+        params: impl FnOnce(i64, &mut ObjectWriter<'_>),
+    ) -> Result<(i64, oneshot::Receiver<Reply>), RequestFault> {
+        let (id, receiver) = self.pending.register(progress).map_err(RequestFault::Closed)?;
+        let queued = self.outbox.push(|out| {
+            encode::write_request_with(out, &RequestId::Number(id), method, |object| {
+                params(id, object);
+            });
+        });
+        if let Err(Full { waiting }) = queued {
+            self.pending.forget(id);
+            return Err(RequestFault::Fault(Fault::NotReading { waiting }));
+        }
+        Ok((id, receiver))
+    }
+
+    /// Sends a request and waits for its result, at most `limit`.
+    pub(crate) async fn request(
+        &self,
+        method: &str,
+        limit: Duration,
+        params: impl FnOnce(&mut ObjectWriter<'_>),
+    ) -> Result<Box<RawValue>, RequestFault> {
+        let (id, receiver) = self.enqueue(method, None, |_, object| params(object))?;
+        let exchange = async {
+            self.flush().await?;
+            receiver.await.map_err(|_| RequestFault::Fault(Fault::ShutDown))?.into_result()
+        };
+        match timeout(limit, exchange).await {
+            Ok(answer) => answer,
+            Err(_) => {
+                self.pending.forget(id);
+                Err(RequestFault::Silence)
+            }
+        }
+    }
+
+    /// Writes what is queued. A broken pipe is not an answer: the process's end will tell more.
+    pub(crate) async fn flush(&self) -> Result<(), RequestFault> {
+        match self.outbox.flush().await {
+            Err(_) if self.pending.closed().is_none() => Ok(()),
+            Err(error) => Err(self.closed_or(Fault::Pipe(error))),
+            Ok(()) => Ok(()),
+        }
+    }
+
+    /// Closes the server's stdin.
+    pub(crate) async fn close_input(&self) {
+        self.outbox.close().await;
+    }
+
+    /// Fails every waiting call, and every later one.
+    pub(crate) fn close(&self, closed: Closed) {
+        self.pending.close(closed);
+    }
+
+    pub(crate) fn warn_once(&self, kind: warnings::Kind, text: impl FnOnce() -> String) {
+        if self.warnings.is_first(kind) {
+            self.observer.event(&Event::Warning { server: &self.name, text: &text() });
+        }
+    }
+
+    pub(crate) fn set_modern(&self) {
+        self.modern.store(true, Ordering::Release);
+    }
+
+    fn closed_or(&self, fault: Fault) -> RequestFault {
+        self.pending.closed().map_or(RequestFault::Fault(fault), RequestFault::Closed)
+    }
+}
+
+impl Reply {
+    pub(crate) fn into_result(self) -> Result<Box<RawValue>, RequestFault> {
+        match self {
+            Self::Result(result) => Ok(result),
+            Self::Error(error) => Err(RequestFault::Peer(error)),
+            Self::TooLong(fault) => Err(RequestFault::Fault(Fault::TooLong(fault))),
+            Self::Closed(closed) => Err(RequestFault::Closed(closed)),
+        }
+    }
+}
+
+impl std::fmt::Debug for Peer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Peer").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+pub(crate) use warnings::Kind as WarningKind;

@@ -1,0 +1,188 @@
+//! What comes in. Nothing here waits: an answer is handed over, a question answered from the
+//! queue, everything else noted, and the next line is read.
+
+use std::sync::atomic::Ordering;
+
+use plenipo_wire::protocol::{error_code, methods};
+use plenipo_wire::views::Progress;
+use plenipo_wire::{
+    ErrorObject, Fragment, Incoming, LineReader, LineTooLong, ParseFault, ParseFaultKind, RawValue,
+    RequestId, encode,
+};
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+
+use super::warnings::Kind;
+use super::{Peer, Reply};
+use crate::error::PeerError;
+use crate::observer::Event;
+use crate::text::{shown, shown_bytes};
+
+/// Reads until the end of the stream.
+pub(crate) async fn read(
+    peer: &Peer,
+    mut stdout: impl AsyncRead + Unpin,
+    max_message_bytes: usize,
+) {
+    let mut reader = LineReader::with_limit(max_message_bytes);
+    while let Ok(count @ 1..) = stdout.read(reader.spare()).await {
+        reader.advance(count);
+        while let Some(line) = reader.next_line() {
+            match line {
+                Ok(line) => peer.receive(line),
+                Err(fault) => peer.receive_too_long(fault),
+            }
+        }
+    }
+    if let Some(rest) = reader.finish() {
+        peer.receive(rest);
+    }
+}
+
+impl Peer {
+    fn receive(&self, line: &[u8]) {
+        match Incoming::parse(line) {
+            Ok(Incoming::Success { id, result }) => {
+                self.receive_answer(&id, || Reply::Result(result.to_owned()));
+            }
+            Ok(Incoming::Failure { id, error }) => self.receive_failure(id.as_ref(), &error),
+            Ok(Incoming::Notification { method, params }) => {
+                self.receive_notification(&method, params);
+            }
+            Ok(Incoming::Request { id, method, .. }) => self.receive_request(&id, &method),
+            Ok(_) => {}
+            Err(fault) => self.receive_fault(&fault, line),
+        }
+    }
+
+    fn receive_answer(&self, id: &RequestId, reply: impl FnOnce() -> Reply) {
+        let number = match id {
+            RequestId::Number(number) => Some(*number),
+            other => other.as_stringified_number(),
+        };
+        match number {
+            Some(number) if self.pending.is_waiting(number) => {
+                self.pending.complete(number, reply());
+            }
+            // Late: cancelled, timed out, or answered before.
+            Some(number) if self.pending.was_issued(number) => {}
+            _ => self.warn_once(Kind::Stray, || {
+                format!("it answers a request that was never sent (id {})", shown(&id.to_string()))
+            }),
+        }
+    }
+
+    fn receive_failure(&self, id: Option<&RequestId>, error: &ErrorObject<'_>) {
+        let reply = || Reply::Error(PeerError::from_view(error));
+        if let Some(id) = id {
+            return self.receive_answer(id, reply);
+        }
+        // Without an id it can only be given to a call that waits alone.
+        match self.pending.only_one() {
+            Some(only) => {
+                self.pending.complete(only, reply());
+            }
+            None => self.warn_once(Kind::Stray, || {
+                format!("it reports an error without an id: {}", shown(&error.message))
+            }),
+        }
+    }
+
+    fn receive_notification(&self, method: &str, params: Option<&RawValue>) {
+        let server = &self.name;
+        match (method, params) {
+            (methods::PROGRESS, Some(params)) => {
+                let Ok(progress) = Progress::from_raw(params) else { return };
+                let id = match &progress.token {
+                    RequestId::Number(number) => Some(*number),
+                    other => other.as_stringified_number(),
+                };
+                if let Some(sink) = id.and_then(|id| self.pending.progress(id)) {
+                    sink.take(&progress);
+                }
+            }
+            (methods::TOOLS_LIST_CHANGED, _) => {
+                self.list_changes.fetch_add(1, Ordering::AcqRel);
+                self.observer.event(&Event::ToolsChanged { server });
+            }
+            (methods::MESSAGE, Some(params)) => self.observer.event(&Event::Log { server, params }),
+            _ => {}
+        }
+    }
+
+    /// Answers at once, also while calls are waiting.
+    fn receive_request(&self, id: &RequestId, method: &str) {
+        if self.modern.load(Ordering::Acquire) {
+            return self.warn_once(Kind::RequestOnModern, || {
+                format!("it sends the request `{}`, which its revision forbids", shown(method))
+            });
+        }
+        let queued = self.outbox.push_answer(|out| match method {
+            methods::PING => encode::write_success(out, id, &Fragment::object_empty()),
+            _ => {
+                let code = error_code::METHOD_NOT_FOUND;
+                encode::write_failure(out, Some(id), code, "Method not found", None);
+            }
+        });
+        match queued {
+            Ok(()) => self.outbox.schedule_flush(),
+            Err(_) => self.warn_once(Kind::Overwhelmed, || {
+                "it asks questions faster than it reads the answers".to_owned()
+            }),
+        }
+    }
+
+    fn receive_fault(&self, fault: &ParseFault, line: &[u8]) {
+        if line.starts_with(b"Content-Length:") {
+            self.warnings.note_language_server_framing();
+        }
+        match fault.kind() {
+            ParseFaultKind::Noise => self.warn_once(Kind::Noise, || {
+                let line = shown_bytes(line);
+                format!("its stdout is not clean; lines that are no messages are skipped: {line}")
+            }),
+            _ => self.warn_once(Kind::NotJsonRpc, || {
+                format!("it sends JSON that is no message: {}", shown_bytes(line))
+            }),
+        }
+    }
+
+    /// The line is lost; the call it answered, if that can be told, should not wait for it.
+    fn receive_too_long(&self, fault: LineTooLong) {
+        self.warn_once(Kind::TooLong, || {
+            format!("it sent a message over the limit of {} bytes", fault.limit)
+        });
+        let id = leading_id(&fault.prefix).filter(|id| self.pending.is_waiting(*id));
+        if let Some(id) = id.or_else(|| self.pending.only_one()) {
+            self.pending.complete(id, Reply::TooLong(fault));
+        }
+    }
+}
+
+/// The `id` of a message of which only the beginning is known, when nothing nested precedes it.
+fn leading_id(prefix: &[u8]) -> Option<i64> {
+    let text = prefix.utf8_chunks().next()?.valid().strip_prefix('{')?;
+    for member in text.split(',') {
+        let (name, value) = member.split_once(':')?;
+        let value = value.trim().trim_end_matches('}');
+        match name.trim() {
+            "\"id\"" => return value.trim_matches('"').parse().ok(),
+            "\"jsonrpc\"" => {}
+            _ => return None,
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_id_of_a_cut_message_is_found() {
+        assert_eq!(leading_id(br#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"te"#), Some(7));
+        assert_eq!(leading_id(br#"{"id": "7" ,"result":"#), Some(7));
+        assert_eq!(leading_id(br#"{"result":{"id":9,"#), None);
+        assert_eq!(leading_id(br#"{"jsonrpc":"2.0","method":"x","id":3"#), None);
+        assert_eq!(leading_id(b"\xff\xff"), None);
+    }
+}

@@ -1,0 +1,120 @@
+//! Calls that wait for their answer.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use plenipo_wire::{LineTooLong, RawValue};
+use tokio::sync::oneshot;
+
+use crate::call::progress::ProgressSink;
+use crate::error::{Fault, PeerError};
+
+/// Why a connection ended, with what the server last wrote to stderr.
+#[derive(Debug)]
+pub(crate) struct Closed {
+    pub(crate) fault: Fault,
+    pub(crate) stderr_tail: Vec<String>,
+}
+
+/// What a waiting call is told.
+#[derive(Debug)]
+pub(crate) enum Reply {
+    Result(Box<RawValue>),
+    Error(PeerError),
+    TooLong(LineTooLong),
+    Closed(Arc<Closed>),
+}
+
+/// Request ids and who waits for them. Ids are never reused on a connection.
+#[derive(Debug, Default)]
+pub(crate) struct Pending {
+    table: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    next: i64,
+    waiting: HashMap<i64, Waiting>,
+    closed: Option<Arc<Closed>>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    sender: oneshot::Sender<Reply>,
+    progress: Option<Arc<ProgressSink>>,
+}
+
+impl Pending {
+    /// A fresh id and where its answer will come.
+    pub(crate) fn register(
+        &self,
+        progress: Option<Arc<ProgressSink>>,
+    ) -> Result<(i64, oneshot::Receiver<Reply>), Arc<Closed>> {
+        let mut table = self.lock();
+        if let Some(closed) = &table.closed {
+            return Err(Arc::clone(closed));
+        }
+        let id = table.next;
+        table.next = id.saturating_add(1);
+        let (sender, receiver) = oneshot::channel();
+        table.waiting.insert(id, Waiting { sender, progress });
+        Ok((id, receiver))
+    }
+
+    /// Hands an answer over; false when nobody waits for it.
+    pub(crate) fn complete(&self, id: i64, reply: Reply) -> bool {
+        let Some(waiting) = self.lock().waiting.remove(&id) else { return false };
+        // A caller that went away meanwhile no longer wants it.
+        waiting.sender.send(reply).ok();
+        true
+    }
+
+    /// Nobody waits any longer; true when somebody did.
+    pub(crate) fn forget(&self, id: i64) -> bool {
+        self.lock().waiting.remove(&id).is_some()
+    }
+
+    /// Whether `id` was given out on this connection.
+    pub(crate) fn was_issued(&self, id: i64) -> bool {
+        (0..self.lock().next).contains(&id)
+    }
+
+    pub(crate) fn is_waiting(&self, id: i64) -> bool {
+        self.lock().waiting.contains_key(&id)
+    }
+
+    /// The only waiting id, when there is exactly one.
+    pub(crate) fn only_one(&self) -> Option<i64> {
+        let table = self.lock();
+        let mut ids = table.waiting.keys();
+        ids.next().copied().filter(|_| ids.next().is_none())
+    }
+
+    pub(crate) fn progress(&self, id: i64) -> Option<Arc<ProgressSink>> {
+        self.lock().waiting.get(&id).and_then(|waiting| waiting.progress.clone())
+    }
+
+    /// Fails everybody who waits, and everybody after; the first reason stays.
+    pub(crate) fn close(&self, closed: Closed) {
+        let closed = Arc::new(closed);
+        let waiting = {
+            let mut table = self.lock();
+            if table.closed.is_some() {
+                return;
+            }
+            table.closed = Some(Arc::clone(&closed));
+            std::mem::take(&mut table.waiting)
+        };
+        for waiting in waiting.into_values() {
+            waiting.sender.send(Reply::Closed(Arc::clone(&closed))).ok();
+        }
+    }
+
+    pub(crate) fn closed(&self) -> Option<Arc<Closed>> {
+        self.lock().closed.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

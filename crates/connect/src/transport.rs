@@ -1,0 +1,3 @@
+//! How bytes get to a server and back.
+
+pub mod stdio;

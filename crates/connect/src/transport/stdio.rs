@@ -1,0 +1,133 @@
+//! A server as a child process: argv without a shell, its own process group, a cleared
+//! environment, pipes for all three streams.
+
+mod brief;
+mod exit;
+mod group;
+mod monitor;
+mod tail;
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use tokio::process::{Child, Command};
+
+pub(crate) use brief::run_briefly;
+pub use exit::Exit;
+pub(crate) use group::Group;
+pub use monitor::ShutdownReport;
+pub(crate) use monitor::{Monitor, MonitorHandle};
+pub(crate) use tail::{Tail, read_stderr};
+
+use crate::error::Fault;
+
+/// What to start: program, arguments, whole environment, working directory.
+///
+/// The child gets exactly the given environment and nothing of the host's. A program without a
+/// slash is looked up in the `PATH` of that environment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StdioCommand {
+    program: OsString,
+    args: Vec<OsString>,
+    environment: Vec<(OsString, OsString)>,
+    cwd: Option<PathBuf>,
+}
+
+impl StdioCommand {
+    /// A program without arguments and with an empty environment.
+    #[must_use]
+    pub fn new(program: impl AsRef<OsStr>) -> Self {
+        Self {
+            program: program.as_ref().to_owned(),
+            args: Vec::new(),
+            environment: Vec::new(),
+            cwd: None,
+        }
+    }
+
+    /// Appends arguments.
+    pub fn args<S: AsRef<OsStr>>(&mut self, args: impl IntoIterator<Item = S>) -> &mut Self {
+        self.args.extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
+        self
+    }
+
+    /// Appends variables; see [`environment::build`](crate::environment::build).
+    pub fn environment<N: AsRef<OsStr>, V: AsRef<OsStr>>(
+        &mut self,
+        variables: impl IntoIterator<Item = (N, V)>,
+    ) -> &mut Self {
+        let owned = |(name, value): (N, V)| (name.as_ref().to_owned(), value.as_ref().to_owned());
+        self.environment.extend(variables.into_iter().map(owned));
+        self
+    }
+
+    /// Sets the working directory; the default is the host's.
+    pub fn current_dir(&mut self, cwd: impl AsRef<Path>) -> &mut Self {
+        self.cwd = Some(cwd.as_ref().to_owned());
+        self
+    }
+
+    /// The program as given.
+    #[must_use]
+    pub fn program(&self) -> &OsStr {
+        &self.program
+    }
+
+    pub(crate) fn spawn(&self) -> Result<(Child, Group), Fault> {
+        if let Some(cwd) = self.cwd.as_ref().filter(|cwd| !cwd.is_dir()) {
+            return Err(Fault::WorkingDirectory { path: cwd.clone() });
+        }
+        #[expect(clippy::disallowed_methods, reason = "servers are started here and nowhere else")]
+        let mut command = Command::new(&self.program);
+        command
+            .args(&self.args)
+            .env_clear()
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .kill_on_drop(true);
+        if let Some(cwd) = &self.cwd {
+            command.current_dir(cwd);
+        }
+        let child = command.spawn().map_err(|error| self.spawn_fault(error))?;
+        let group = Group::led_by(&child);
+        Ok((child, group))
+    }
+
+    fn spawn_fault(&self, source: io::Error) -> Fault {
+        let program = self.program.display().to_string();
+        if source.kind() != io::ErrorKind::NotFound {
+            return Fault::Spawn { program, source };
+        }
+        let Some(path) = self.search_path() else {
+            let base = self.cwd.clone().unwrap_or_default();
+            return match base.join(&self.program).is_file() {
+                true => Fault::InterpreterMissing { program },
+                false => Fault::ProgramNotFound { program, searched: None },
+            };
+        };
+        let candidates = std::env::split_paths(&path).map(|folder| folder.join(&self.program));
+        match candidates.into_iter().find(|candidate| is_executable(candidate)) {
+            Some(found) => Fault::InterpreterMissing { program: found.display().to_string() },
+            None => Fault::ProgramNotFound { program, searched: Some(path.display().to_string()) },
+        }
+    }
+
+    /// The `PATH` a bare name is looked up in; `None` for a path.
+    fn search_path(&self) -> Option<OsString> {
+        if self.program.as_encoded_bytes().contains(&b'/') {
+            return None;
+        }
+        let set = self.environment.iter().rev().find(|(name, _)| name == "PATH");
+        Some(set.map(|(_, value)| value.clone()).unwrap_or_default())
+    }
+}
+
+fn is_executable(path: &Path) -> bool {
+    path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+}
