@@ -10,7 +10,7 @@ use std::process::Command;
 
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 
-use crate::sys::{Delivery, Received, wait_for_signal};
+use crate::sys::{Delivery, Received, SignalMask, spawn, wait_for_signal};
 
 /// Set in the command's environment while the network is off, as the reference runtime does.
 const NETWORK_DISABLED: (&str, &str) = ("CODEX_SANDBOX_NETWORK_DISABLED", "1");
@@ -31,24 +31,35 @@ pub(crate) struct Payload {
 }
 
 impl Payload {
-    pub(crate) fn to_command(&self) -> Command {
+    /// The launcher's own environment, and whether the network is off.
+    fn environment(&self) -> Vec<(OsString, OsString)> {
+        let (name, value) = NETWORK_DISABLED;
+        let mut environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+        if !self.network {
+            environment.retain(|(present, _)| present != name);
+            environment.push((name.into(), value.into()));
+        }
+        environment
+    }
+
+    /// Becomes the command, without a sandbox. Returns only if that fails.
+    pub(crate) fn replace_process(&self) -> io::Error {
         #[expect(
             clippy::disallowed_methods,
             reason = "starting the command is what this crate is for"
         )]
         let mut command = Command::new(&self.program);
-        command.args(&self.arguments);
-        if !self.network {
-            command.env(NETWORK_DISABLED.0, NETWORK_DISABLED.1);
-        }
-        command
+        command.args(&self.arguments).exec()
     }
 }
 
 /// Runs the command to its end and returns the launcher's exit code.
-pub(crate) fn run(payload: &Payload) -> u8 {
-    let child = match payload.to_command().process_group(0).spawn() {
-        Ok(child) => Pid::from_child(&child),
+///
+/// `mask` is the signal mask that the launcher was started with.
+pub(crate) fn run(payload: &Payload, mask: &SignalMask) -> u8 {
+    let environment = payload.environment();
+    let child = match spawn(&payload.program, &payload.arguments, environment, mask) {
+        Ok(child) => child,
         Err(error) => return not_started(payload, &error),
     };
     loop {

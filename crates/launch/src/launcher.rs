@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
 use plenipo_policy::{Access, Mode, Network, SandboxPolicy};
@@ -20,7 +19,7 @@ use crate::plan::plan;
 use crate::protections::Protections;
 use crate::report::{EnforcementReport, LayerState, Layers, REPORT_VERSION, ReportedRule, Rung};
 use crate::resolve::{Resolved, resolve};
-use crate::sys::{self, Fork, Namespaces, Received};
+use crate::sys::{self, Fork, Namespaces, Received, SignalMask};
 use crate::tree::{Identity, Kind};
 use crate::{filter, landlock_layer};
 
@@ -159,8 +158,7 @@ fn run_unconfined(
         write_report(report, &EnforcementReport::disabled().to_line())?;
     }
     sys::close_from(3).map_err(|error| LaunchError::step("close inherited descriptors", error))?;
-    let mut command = Payload { network: true, ..payload.clone() }.to_command();
-    Ok(init::not_started(payload, &command.exec()))
+    Ok(init::not_started(payload, &payload.replace_process()))
 }
 
 fn prepare(request: &LaunchRequest, payload: Payload) -> Result<Prepared, LaunchError> {
@@ -224,7 +222,7 @@ fn fork_and_wait(
     let (refusals, refuse) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
         .map_err(|e| LaunchError::step("make a pipe", e))?;
     sys::restore_child_signal();
-    sys::block_signals().map_err(|error| LaunchError::step("block signals", error))?;
+    let mask = sys::block_signals().map_err(|error| LaunchError::step("block signals", error))?;
     let namespaces = Namespaces {
         user: prepared.rung == Rung::Full,
         network: request.policy.network != Network::Enabled,
@@ -232,7 +230,7 @@ fn fork_and_wait(
     match sys::fork_into(namespaces).map_err(|error| cannot_fork(error, namespaces))? {
         Fork::Child => {
             drop(refusals);
-            sys::exit_now(i32::from(first_process(request, prepared, report, refuse)))
+            sys::exit_now(i32::from(first_process(request, prepared, (report, refuse), &mask)))
         }
         Fork::Parent(child) => {
             drop(refuse);
@@ -262,8 +260,8 @@ fn cannot_fork(error: std::io::Error, namespaces: Namespaces) -> LaunchError {
 fn first_process(
     request: &LaunchRequest,
     prepared: Prepared,
-    report: Option<OwnedFd>,
-    refuse: OwnedFd,
+    (report, refuse): (Option<OwnedFd>, OwnedFd),
+    mask: &SignalMask,
 ) -> u8 {
     match confine(request, &prepared, report, &refuse) {
         Ok(()) => {}
@@ -282,7 +280,7 @@ fn first_process(
     if sys::close_from(3).is_err() {
         return u8::MAX;
     }
-    init::run(&payload)
+    init::run(&payload, mask)
 }
 
 fn confine(
@@ -295,8 +293,12 @@ fn confine(
     let network = request.policy.network == Network::Enabled;
     let steps = plan(&prepared.resolved.tree, &prepared.resolved.links, &request.policy.cwd);
     let filter = filter::build(network);
-    let confinement =
-        Confinement { ids: prepared.ids, network, landlock_abi: prepared.landlock_abi, filter: &filter };
+    let confinement = Confinement {
+        ids: prepared.ids,
+        network,
+        landlock_abi: prepared.landlock_abi,
+        filter: &filter,
+    };
     enter(&steps, &confinement)?;
     match report {
         Some(report) => write_report(report, &describe(request, prepared).to_line()),

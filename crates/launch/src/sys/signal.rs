@@ -32,25 +32,43 @@ pub(crate) enum Received {
     Forward { signal: i32, delivery: Delivery },
 }
 
-fn waited_set() -> libc::sigset_t {
-    let mut set = MaybeUninit::uninit();
-    // SAFETY: sigemptyset initialises the set it is given.
-    unsafe { libc::sigemptyset(set.as_mut_ptr()) };
-    for signal in FORWARDED.into_iter().chain([libc::SIGCHLD]) {
-        // SAFETY: the set was initialised above and the signal numbers are valid.
-        unsafe { libc::sigaddset(set.as_mut_ptr(), signal) };
+/// A set of signals.
+#[derive(Clone, Copy)]
+pub(crate) struct SignalMask(libc::sigset_t);
+
+impl SignalMask {
+    pub(super) fn of(signals: &[libc::c_int]) -> Self {
+        let mut set = MaybeUninit::uninit();
+        // SAFETY: sigemptyset initialises the set it is given.
+        unsafe { libc::sigemptyset(set.as_mut_ptr()) };
+        for signal in signals {
+            // SAFETY: the set was initialised above and the signal numbers are valid.
+            unsafe { libc::sigaddset(set.as_mut_ptr(), *signal) };
+        }
+        // SAFETY: initialised by sigemptyset.
+        Self(unsafe { set.assume_init() })
     }
-    // SAFETY: initialised by sigemptyset.
-    unsafe { set.assume_init() }
+
+    fn waited() -> Self {
+        let mut signals = FORWARDED.to_vec();
+        signals.push(libc::SIGCHLD);
+        Self::of(&signals)
+    }
+
+    pub(super) fn as_ptr(&self) -> *const libc::sigset_t {
+        &raw const self.0
+    }
 }
 
-/// Blocks everything that [`wait_for_signal`] waits for, so that nothing is lost between start and wait.
-pub(crate) fn block_signals() -> io::Result<()> {
-    let set = waited_set();
-    // SAFETY: the set is initialised; the old mask is not asked for.
-    let result =
-        unsafe { libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+/// Blocks everything that [`wait_for_signal`] waits for, so that nothing is lost between start and wait. Returns the
+/// mask as it was.
+pub(crate) fn block_signals() -> io::Result<SignalMask> {
+    let mut before = SignalMask::of(&[]);
+    // SAFETY: both sets are initialised and outlive the call.
+    let result = unsafe {
+        libc::sigprocmask(libc::SIG_BLOCK, SignalMask::waited().as_ptr(), &raw mut before.0)
+    };
+    if result == 0 { Ok(before) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Gives SIGCHLD its default action again: a caller that ignored it would make children vanish unseen.
@@ -61,11 +79,11 @@ pub(crate) fn restore_child_signal() {
 
 /// Waits for the next blocked signal.
 pub(crate) fn wait_for_signal() -> io::Result<Received> {
-    let set = waited_set();
+    let set = SignalMask::waited();
     let mut information = MaybeUninit::<libc::siginfo_t>::zeroed();
     loop {
         // SAFETY: both pointers are valid for the call; the kernel fills the second.
-        let signal = unsafe { libc::sigwaitinfo(&raw const set, information.as_mut_ptr()) };
+        let signal = unsafe { libc::sigwaitinfo(set.as_ptr(), information.as_mut_ptr()) };
         if signal == libc::SIGCHLD {
             return Ok(Received::Child);
         }
