@@ -45,7 +45,7 @@ impl Options {
 
 /// Builds, measures, prints one row a bar.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Outcome {
-    let tools = Tools::build(workspace, options.peers && options.calls)?;
+    let tools = Tools::build(workspace, options)?;
     tools::real_time();
     let mut rows = Vec::new();
     let mut problems = Vec::new();

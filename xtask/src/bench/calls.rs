@@ -64,8 +64,8 @@ pub(super) fn warm(tools: &Tools) -> Outcome<Vec<Row>> {
     let Some(warm) = &tools.warm else {
         return Err(Failure::new("crates/connect/examples/warm.rs does not exist"));
     };
-    let ours = || p50(Command::new(warm).arg(WARM_CALLS).arg(&floors.echo));
-    let (time, value) = in_turns(WARM_ROUNDS, ours, || raw_loop(floors))?;
+    let ours = || raw_loop(warm, floors);
+    let (time, value) = in_turns(WARM_ROUNDS, ours, || raw_loop(&floors.raw_loop, floors))?;
     let against = Against::Floor { name: "the raw C loop", value, most: MOST_TIMES_RAW_LOOP };
     let against_floor = Row { name, ours: time, unit: "µs", against };
     let Some(sdk) = &tools.sdk else {
@@ -77,9 +77,9 @@ pub(super) fn warm(tools: &Tools) -> Outcome<Vec<Row>> {
     Ok(vec![against_floor, Row { name, ours: time, unit: "µs", against }])
 }
 
-fn raw_loop(floors: &Floors) -> Outcome<f64> {
-    let mut client = Command::new(&floors.raw_loop);
-    p50(client.args([WARM_CALLS, "0", "echo", "text"]).arg(&floors.echo))
+/// Ours takes the arguments of the loop in C.
+fn raw_loop(client: &Path, floors: &Floors) -> Outcome<f64> {
+    p50(Command::new(client).args([WARM_CALLS, "0", "echo", "text"]).arg(&floors.echo))
 }
 
 fn sdk_p50(sdk: &Path, floors: &Floors) -> Outcome<f64> {

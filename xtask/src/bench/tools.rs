@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use super::Options;
 use crate::run::{Doing, Failure, Outcome, cargo, output, succeed};
 use crate::workspace::Workspace;
 
@@ -31,7 +32,7 @@ pub(super) struct Floors {
 }
 
 impl Tools {
-    pub(super) fn build(workspace: &Workspace, with_sdk: bool) -> Outcome<Self> {
+    pub(super) fn build(workspace: &Workspace, options: &Options) -> Outcome<Self> {
         let place = workspace.target.join("bench");
         let work = place.join("work");
         fs::create_dir_all(work.join(".git")).doing("make target/bench/work")?;
@@ -41,12 +42,13 @@ impl Tools {
         compile(&source, &payload, &["-static"])?;
         let folder = floor_folder(workspace);
         let floors = folder.as_deref().map(|folder| Floors::build(folder, &place)).transpose()?;
-        let sdk = match folder.filter(|_| with_sdk) {
+        let sdk = match folder.filter(|_| options.calls && options.peers) {
             Some(folder) => Some(build_sdk(&folder.join("rmcp-peer"), &place.join("rmcp-peer"))?),
             None => None,
         };
+        let warm = if options.calls { build_warm(workspace)? } else { None };
         let plenipo = workspace.target.join("release/plenipo");
-        Ok(Self { plenipo, warm: build_warm(workspace)?, payload, work, floors, sdk })
+        Ok(Self { plenipo, warm, payload, work, floors, sdk })
     }
 }
 
