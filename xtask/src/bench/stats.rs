@@ -36,6 +36,8 @@ pub(super) struct Row {
 pub(super) enum Against {
     /// Nothing: the floor was not there. The text says what is missing.
     Skipped(String),
+    /// Something that is shown beside it and judges nothing.
+    Beside { name: &'static str, value: f64 },
     /// At most so much, in the row's unit.
     Most(f64),
     /// Ours divided by the floor, at most `most`.
@@ -44,10 +46,22 @@ pub(super) enum Against {
     Peer { name: &'static str, value: f64, least: f64 },
 }
 
+impl Against {
+    /// The same comparison without a bar.
+    pub(super) fn for_information(self) -> Self {
+        match self {
+            Self::Floor { name, value, .. } | Self::Peer { name, value, .. } => {
+                Self::Beside { name, value }
+            }
+            other => other,
+        }
+    }
+}
+
 impl Row {
     pub(super) fn missed(&self) -> bool {
         match &self.against {
-            Against::Skipped(_) => false,
+            Against::Skipped(_) | Against::Beside { .. } => false,
             Against::Most(most) => self.ours > *most,
             Against::Floor { value, most, .. } => self.ours / value > *most,
             Against::Peer { value, least, .. } => value / self.ours < *least,
@@ -61,6 +75,10 @@ impl fmt::Display for Row {
         write!(formatter, "{name:<28} {ours:>9.2} {unit}  ")?;
         match against {
             Against::Skipped(why) => return write!(formatter, "(no comparison: {why})"),
+            Against::Beside { name, value } => {
+                let ratio = ours / value;
+                return write!(formatter, "{ratio:.2} × {name} ({value:.2} {unit}), no bar");
+            }
             Against::Most(most) => write!(formatter, "bar ≤ {most} {unit}")?,
             Against::Floor { name, value, most } => {
                 let ratio = ours / value;
