@@ -1,40 +1,81 @@
 //! The only reader of environment variables and other process state.
 
+#![expect(clippy::disallowed_methods, reason = "this module is the one that reads them")]
+
 use std::ffi::OsString;
+use std::io::Read;
 use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Bytes of the passwd file that are looked at.
 const MAX_PASSWD_BYTES: u64 = 4 * 1024 * 1024;
 
-/// `$TMPDIR`, if it is an existing absolute directory.
+/// The words of the command line, the program's name first.
+pub(crate) fn arguments() -> Vec<OsString> {
+    std::env::args_os().collect()
+}
+
+/// One variable.
+pub(crate) fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name)
+}
+
+/// The whole environment.
+pub(crate) fn variables() -> Vec<(OsString, OsString)> {
+    std::env::vars_os().collect()
+}
+
+/// `NO_COLOR`: set and not empty means no colour (no-color.org).
+pub(crate) fn colours_wanted() -> bool {
+    variable("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// `$TMPDIR`, if it is an existing absolute directory, without symbolic links.
 pub(crate) fn temporary_directory() -> Option<PathBuf> {
-    #[expect(clippy::disallowed_methods, reason = "this module is the one that reads it")]
-    let path = PathBuf::from(std::env::var_os("TMPDIR")?);
-    (path.is_absolute() && path.is_dir()).then_some(path)
+    let path = absolute("TMPDIR")?;
+    let real = std::fs::canonicalize(path).ok()?;
+    real.is_dir().then_some(real)
 }
 
 /// The current directory.
 pub(crate) fn current_directory() -> std::io::Result<PathBuf> {
-    #[expect(clippy::disallowed_methods, reason = "this module is the one that reads it")]
     std::env::current_dir()
+}
+
+/// This program's file.
+pub(crate) fn executable() -> std::io::Result<PathBuf> {
+    std::env::current_exe()
+}
+
+/// `$HOME`, else what the passwd file says.
+pub(crate) fn home() -> Option<PathBuf> {
+    absolute("HOME").or_else(passwd_home)
+}
+
+/// Where the user's own configuration is: `$XDG_CONFIG_HOME/plenipo` or `~/.config/plenipo`.
+pub(crate) fn configuration_directory() -> Option<PathBuf> {
+    let base = absolute("XDG_CONFIG_HOME").or_else(|| Some(home()?.join(".config")))?;
+    Some(base.join("plenipo"))
 }
 
 /// The home directory that the passwd file names for the user of this process: nothing that a caller's environment
 /// says can change it.
 pub(crate) fn passwd_home() -> Option<PathBuf> {
-    use std::io::Read;
     let user = rustix::process::getuid().as_raw().to_string();
     let mut text = Vec::new();
     let file = std::fs::File::open("/etc/passwd").ok()?;
     file.take(MAX_PASSWD_BYTES).read_to_end(&mut text).ok()?;
     let home = text.split(|byte| *byte == b'\n').find_map(|line| {
-        let fields: Vec<&[u8]> = line.split(|byte| *byte == b':').collect();
-        match fields.as_slice() {
-            [_, _, id, _, _, home, ..] if *id == user.as_bytes() => Some(home.to_vec()),
-            _ => None,
+        let mut fields = line.split(|byte| *byte == b':').skip(2);
+        if fields.next() != Some(user.as_bytes()) {
+            return None;
         }
+        fields.nth(2).map(<[u8]>::to_vec)
     })?;
     let home = PathBuf::from(OsString::from_vec(home));
     home.is_absolute().then_some(home)
+}
+
+fn absolute(name: &str) -> Option<PathBuf> {
+    variable(name).map(PathBuf::from).filter(|path| Path::is_absolute(path))
 }

@@ -1,11 +1,44 @@
-//! The `plenipo` program.
+//! The `plenipo` program: arguments, output, hints and exit codes around the crates that do the work.
 
+#![forbid(unsafe_code)]
+#![expect(clippy::print_stderr, reason = "printing is what a command line is for")]
+
+mod arguments;
+mod authority;
+mod call;
+mod doctor;
 mod env;
+mod failure;
+mod man;
 mod sandbox;
+mod serve;
+mod settings;
+mod terminal;
 
+use std::ffi::OsStr;
 use std::process::ExitCode;
 
+use clap::Parser;
+
+use arguments::{Command, Program, ServerCommand};
+
 fn main() -> ExitCode {
-    let arguments: Vec<_> = std::env::args_os().collect();
-    sandbox::main(&arguments)
+    let arguments = env::arguments();
+    // The launcher goes ahead of everything else, the description of the other commands included.
+    if arguments.get(1).is_some_and(|word| word == OsStr::new("sandbox")) {
+        return sandbox::main(&arguments);
+    }
+    let program = match Program::try_parse_from(arguments) {
+        Ok(program) => program,
+        Err(error) => error.exit(),
+    };
+    let global = program.global;
+    let outcome = match program.command {
+        Command::Call(call) => call::run(&global, call),
+        Command::Sandbox(sandbox) => return sandbox::run(sandbox, global.config),
+        Command::Doctor => doctor::run(&global),
+        Command::Server(ServerCommand::Workspace) => serve::workspace(&global),
+        Command::Man { directory } => man::write(&directory),
+    };
+    outcome.unwrap_or_else(|failure| failure.report())
 }

@@ -13,31 +13,44 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use plenipo_launch::{ErrorKind, LaunchError, LaunchRequest, Protections, launch};
-use plenipo_policy::{ResolveContext, State};
+use plenipo_policy::{SandboxPolicy, State};
 
+pub(crate) use arguments::SandboxArguments;
+
+use crate::authority::{self, ProfileChoice};
 use crate::env;
-use arguments::{SandboxArguments, SandboxProgram};
+use crate::failure::{Code, Failure, with_sources};
+use crate::settings::Settings;
+use crate::terminal;
+use arguments::SandboxProgram;
 
 /// The sandbox itself refused; 125 is ours alone when the report says so.
 const REFUSED: u8 = 125;
 
 pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
     match SandboxProgram::try_parse_from(arguments.iter().skip(1)) {
-        Ok(program) => run(program.arguments),
+        Ok(program) => run(program.arguments, program.global.config),
         Err(error) => error.exit(),
     }
 }
 
-pub(crate) fn run(arguments: SandboxArguments) -> ExitCode {
-    let report = match arguments.report_fd.map(plenipo_launch::inherited_descriptor).transpose() {
-        Ok(report) => report,
+pub(crate) fn run(arguments: SandboxArguments, config: Option<PathBuf>) -> ExitCode {
+    if arguments.sandbox_state_json.is_some() && config.is_some() {
+        // What a caller names can't have a say about a state.
+        return Failure::usage("--config cannot be used with --sandbox-state-json").report();
+    }
+    let (report, for_refusal) = match report_descriptors(arguments.report_fd) {
+        Ok(pair) => pair,
         Err(error) => return refuse(&error, None),
     };
-    let for_refusal = match report.as_ref().map(OwnedFd::try_clone).transpose() {
-        Ok(copy) => copy,
-        Err(error) => return refuse(&LaunchError::new(ErrorKind::Setup, error.to_string()), None),
+    let request = match arguments.sandbox_state_json.as_deref() {
+        Some(text) => from_state(text, &arguments),
+        None => match from_profile(&arguments, config) {
+            Ok(request) => request,
+            Err(failure) => return failure.report(),
+        },
     };
-    let outcome = request(arguments).and_then(|mut request| {
+    let outcome = request.and_then(|mut request| {
         request.report = report;
         launch(request)
     });
@@ -47,43 +60,81 @@ pub(crate) fn run(arguments: SandboxArguments) -> ExitCode {
     }
 }
 
+type ReportPair = (Option<OwnedFd>, Option<OwnedFd>);
+
+/// The descriptor twice: one goes into the sandbox and is closed there, one stays for a refusal.
+fn report_descriptors(number: Option<i32>) -> Result<ReportPair, LaunchError> {
+    let Some(number) = number else { return Ok((None, None)) };
+    let first = plenipo_launch::inherited_descriptor(number)?;
+    let second = plenipo_launch::inherited_descriptor(number)?;
+    Ok((Some(first), Some(second)))
+}
+
 fn refuse(error: &LaunchError, report: Option<OwnedFd>) -> ExitCode {
     if let Some(report) = report {
         // The exit code and stderr still say it if the reader is gone.
         drop(std::fs::File::from(report).write_all(error.to_line().as_bytes()));
     }
-    eprintln!("{error}");
+    let paint = terminal::stderr();
+    eprintln!("{} the sandbox refused: {}", paint.red("plenipo:"), with_sources(error));
+    if let Some(hint) = error.hint() {
+        eprintln!("{} {hint}", paint.bold("hint:"));
+    }
     ExitCode::from(REFUSED)
 }
 
-fn request(arguments: SandboxArguments) -> Result<LaunchRequest, LaunchError> {
-    let argument = arguments.sandbox_state_json.unwrap_or_default();
-    let text = state_text::read(&argument)?;
-    let state = State::parse(&text).map_err(invalid)?;
-    let tmpdir = env::temporary_directory();
-    let home = env::passwd_home();
-    let mut context = ResolveContext::new(&state.cwd);
-    context.tmpdir.clone_from(&tmpdir);
-    context.home.clone_from(&home);
-    context.readable_roots = arguments.sandbox_state_readable_root;
+/// The state form: nothing that the caller's environment or directory says has a part in it but `TMPDIR`, which the
+/// policy itself asks about.
+fn from_state(text: &str, arguments: &SandboxArguments) -> Result<LaunchRequest, LaunchError> {
+    let state = State::parse(&state_text::read(text)?).map_err(|error| invalid(&error))?;
+    let mut context = authority::context(&state);
+    context.readable_roots.clone_from(&arguments.sandbox_state_readable_root);
     context.disable_network = arguments.sandbox_state_disable_network;
-    let policy = state.profile.resolve(&context).map_err(invalid)?;
-    let mut request = LaunchRequest::new(policy, arguments.command);
-    request.protections = protections(home)?;
-    request.temporary = tmpdir.into_iter().chain([PathBuf::from("/tmp")]).collect();
+    let policy = state.profile.resolve(&context).map_err(|error| invalid(&error))?;
+    let mut request = request(policy, arguments)?;
     request.unknown_members = state.unknown_members;
     Ok(request)
 }
 
-fn protections(home: Option<PathBuf>) -> Result<Protections, LaunchError> {
-    let executable = std::env::current_exe().map_err(invalid)?;
-    let protections = Protections::of_executable(&executable);
-    Ok(match home {
-        Some(home) => protections.with_home(&home),
-        None => protections,
-    })
+fn from_profile(
+    arguments: &SandboxArguments,
+    config: Option<PathBuf>,
+) -> Result<Result<LaunchRequest, LaunchError>, Failure> {
+    let settings = Settings::load(config.as_deref())?;
+    let choice = ProfileChoice {
+        name: arguments.permission_profile.as_deref(),
+        directory: arguments.cd.as_deref(),
+    };
+    let state = authority::in_force(&settings, choice)?.state;
+    let policy = state
+        .profile
+        .resolve(&authority::context(&state))
+        .map_err(|error| Failure::new(Code::Refused, error.to_string()))?;
+    Ok(request(policy, arguments))
 }
 
-fn invalid(error: impl std::fmt::Display) -> LaunchError {
-    LaunchError::new(ErrorKind::Invalid, error.to_string())
+fn request(
+    policy: SandboxPolicy,
+    arguments: &SandboxArguments,
+) -> Result<LaunchRequest, LaunchError> {
+    let mut request = LaunchRequest::new(policy, arguments.command.clone());
+    request.protections = protections()?;
+    request.temporary =
+        env::temporary_directory().into_iter().chain([PathBuf::from("/tmp")]).collect();
+    Ok(request)
+}
+
+/// Both homes, the passwd file's and the environment's: protecting one place more can lower nothing.
+fn protections() -> Result<Protections, LaunchError> {
+    let executable = env::executable().map_err(|error| invalid(&error))?;
+    let mut protections = Protections::of_executable(&executable);
+    for home in [env::passwd_home(), env::home()].into_iter().flatten() {
+        protections = protections.with_home(&home);
+    }
+    protections.read_only.extend(env::configuration_directory());
+    Ok(protections)
+}
+
+fn invalid(error: &dyn std::error::Error) -> LaunchError {
+    LaunchError::new(ErrorKind::Invalid, with_sources(error))
 }

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser};
 
+use crate::arguments::Global;
+
 /// Run one command under a sandbox state or a permission profile.
 ///
 /// The command's exit code is passed through; 128+n for signal n, 126 not executable, 127 not found, and 125 when the
@@ -50,6 +52,8 @@ pub(crate) struct SandboxArguments {
 #[derive(Debug, Parser)]
 #[command(name = "plenipo sandbox", bin_name = "plenipo sandbox")]
 pub(crate) struct SandboxProgram {
+    #[command(flatten)]
+    pub(crate) global: Global,
     #[command(flatten)]
     pub(crate) arguments: SandboxArguments,
 }

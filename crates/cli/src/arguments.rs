@@ -1,0 +1,123 @@
+//! What can be typed: the one source of `--help` and of the man pages.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::sandbox::SandboxArguments;
+
+/// Call MCP tools and run commands, each under the authority captured for it.
+#[derive(Debug, Parser)]
+#[command(name = "plenipo", version, max_term_width = 100, after_help = AFTER_HELP)]
+pub(crate) struct Program {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const AFTER_HELP: &str = "\
+Exit codes: 0 done; 1 the tool reported an error; 2 usage or configuration; 3 a server could not be started or was \
+lost; 4 it broke the protocol or answered with an error; 6 refused by trust, policy or changed authority; 124 timeout; \
+130 Ctrl-C.";
+
+/// Options that stand before or after any command.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Global {
+    /// Read FILE instead of the user configuration [env: PLENIPO_CONFIG].
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Say more on stderr: the profile in force, progress, what servers write to stderr.
+    #[arg(short, long, global = true)]
+    pub(crate) verbose: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Call a tool of a server.
+    Call(CallArguments),
+    /// Run one command under a sandbox state or a permission profile.
+    Sandbox(SandboxArguments),
+    /// Show what this machine can enforce, and how to fix what it can't.
+    Doctor,
+    /// Be a built-in MCP server on stdin and stdout.
+    #[command(subcommand)]
+    Server(ServerCommand),
+    /// Write the man pages into DIR.
+    #[command(hide = true)]
+    Man {
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ServerCommand {
+    /// The server `workspace`: its tool `run` runs commands under the caller's policy.
+    Workspace,
+}
+
+/// Call a tool and print its text.
+///
+/// Values are typed by the tool's input schema: key=value is text, a number or true/false as the schema wants, and one
+/// item of a list; key:=JSON is taken as JSON; key=@FILE is the content of a file (key=@@x is the text @x).
+///
+/// Examples:
+///   plenipo call workspace.run command='make test'
+///   plenipo call files.read_text_file path=notes.txt
+///   plenipo call issues.search query=sandbox labels:='["bug"]' --json
+///   plenipo call db.query --args @query.json
+#[derive(Debug, Clone, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct CallArguments {
+    /// Server and tool; the server `workspace` needs no configuration.
+    #[arg(value_name = "SERVER.TOOL")]
+    pub(crate) target: String,
+    /// Arguments of the tool.
+    #[arg(value_name = "KEY=VALUE")]
+    pub(crate) pairs: Vec<OsString>,
+    /// Arguments of the tool as one JSON object: JSON text, @FILE, or - for standard input.
+    #[arg(long, value_name = "JSON")]
+    pub(crate) args: Option<String>,
+    /// Permission profile of the call: :read-only, :workspace, :danger-full-access, or a configured name.
+    ///
+    /// Default: default_permissions of the configuration, else :workspace with the network off.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
+    /// Directory that the profile is about, and root of :workspace [default: the current one].
+    #[arg(short = 'C', long = "cd", value_name = "DIR")]
+    pub(crate) directory: Option<PathBuf>,
+    /// How long to wait for the answer: 30s, 2m, 500ms [default: the server's tool_timeout_sec].
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) timeout: Option<Duration>,
+    /// Put images, audio and other content that is not text into files in DIR.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+    /// Longest message to take from the server, in bytes.
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) max_message_size: Option<usize>,
+}
+
+/// `30s`, `500ms`, `2m`, or seconds without a unit.
+fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = text.strip_prefix(digits).unwrap_or_default();
+    let wanted = || format!("expected a time like 30s, 2m or 500ms, found {text:?}");
+    let number: f64 = digits.parse().map_err(|_| wanted())?;
+    let seconds = match unit {
+        "ms" => number / 1000.0,
+        "" | "s" => number,
+        "m" => number * 60.0,
+        "h" => number * 3600.0,
+        _ => return Err(wanted()),
+    };
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(duration) if !duration.is_zero() => Ok(duration),
+        _ => Err(wanted()),
+    }
+}

@@ -1,0 +1,192 @@
+//! `plenipo call SERVER.TOOL …`: one tool call, from words to an exit code.
+
+mod pairs;
+mod render;
+mod schema;
+mod target;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use plenipo_authority::{CapturedAuthority, SandboxState};
+use plenipo_connect::catalog::Tool;
+use plenipo_connect::observer::{Event, Observer};
+use plenipo_connect::{CallOutcome, CallRequest, ConnectOptions, Connection, LauncherProvider};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::arguments::{CallArguments, Global};
+use crate::authority::{self, InForce, ProfileChoice};
+use crate::failure::{Code, Failure};
+use crate::serve::runtime;
+use crate::settings::Settings;
+use crate::terminal;
+
+use target::Target;
+
+/// Runs the command.
+pub(crate) fn run(global: &Global, arguments: CallArguments) -> Result<ExitCode, Failure> {
+    let settings = Settings::load(global.config.as_deref())?;
+    let target = Target::find(&settings, &arguments.target)?;
+    let choice = ProfileChoice {
+        name: arguments.profile.as_deref(),
+        directory: arguments.directory.as_deref(),
+    };
+    let in_force = authority::in_force(&settings, choice)?;
+    let call =
+        Call { state: authority::capture(&in_force.state)?, global, arguments, target, in_force };
+    call.warn_about(&settings);
+    if global.verbose {
+        eprintln!("profile {} in {}", call.in_force.profile, call.in_force.state.cwd.display());
+    }
+    runtime()?.block_on(call.perform(&settings))
+}
+
+struct Call<'a> {
+    global: &'a Global,
+    arguments: CallArguments,
+    target: Target,
+    in_force: InForce,
+    state: SandboxState,
+}
+
+impl Call<'_> {
+    fn warn_about(&self, settings: &Settings) {
+        for warning in settings.warnings() {
+            warn(&warning.to_string());
+        }
+    }
+
+    async fn perform(&self, settings: &Settings) -> Result<ExitCode, Failure> {
+        let mut interruption = Interruption::new()?;
+        let started = tokio::select! {
+            started = self.connect(settings) => started,
+            code = interruption.wait() => return Err(interrupted(code)),
+        };
+        let connection = started?;
+        let outcome = tokio::select! {
+            outcome = self.call_on(&connection) => outcome,
+            code = interruption.wait() => Err(interrupted(code)),
+        };
+        // The answer is shown before the server is waited for: it may take its time to end.
+        let shown = outcome.and_then(|outcome| self.show(&outcome));
+        tokio::select! {
+            _ = connection.shut_down() => shown,
+            code = interruption.wait() => Err(interrupted(code)),
+        }
+    }
+
+    async fn connect(&self, settings: &Settings) -> Result<Connection, Failure> {
+        let mut options = ConnectOptions::default();
+        options.observer = Arc::new(Voice { verbose: self.global.verbose });
+        options.launcher = Arc::new(match authority::launcher(settings) {
+            Ok(source) => LauncherProvider::new(source),
+            Err(reason) => {
+                warn(&format!("no launcher is sent: {reason}"));
+                LauncherProvider::none()
+            }
+        });
+        if let Some(limit) = self.arguments.max_message_size {
+            options.max_message_bytes = limit;
+        }
+        let command = self.target.prepare(self.global, &mut options)?;
+        Ok(Connection::start(self.target.server.clone(), &command, options).await?)
+    }
+
+    /// Dropped on an interruption, which cancels the call.
+    async fn call_on(&self, connection: &Connection) -> Result<CallOutcome, Failure> {
+        // Captured when the call is accepted; nothing below can change it.
+        let authority: CapturedAuthority = connection.capture(Some(self.state.clone())).await;
+        let catalog = connection.catalog().await?;
+        let tool = target::tool(&catalog, &self.target)?;
+        let mut request = CallRequest::new(tool.name(), self.fill_in(tool)?, authority);
+        request.prepared = Some(tool.clone());
+        request.timeout = self.arguments.timeout;
+        request.max_total = self.arguments.timeout;
+        if self.global.verbose {
+            request.progress = Some(Arc::new(|update| {
+                let message = update.message.as_deref().unwrap_or("working");
+                eprintln!("{}", terminal::stderr().dim(message));
+            }));
+        }
+        connection.call(request).await.map_err(Failure::from)
+    }
+
+    fn fill_in(&self, tool: &Tool) -> Result<Option<plenipo_wire::Fragment>, Failure> {
+        let view = tool.view().map_err(|error| Failure::new(Code::Protocol, error.to_string()))?;
+        let schema = schema::InputSchema::read(view.input_schema);
+        pairs::arguments(&schema, tool.name(), &self.arguments).map(Some)
+    }
+
+    fn show(&self, outcome: &CallOutcome) -> Result<ExitCode, Failure> {
+        let shown = render::Shown {
+            server: self.target.server.as_str(),
+            tool: &self.target.tool,
+            profile: &self.in_force.profile,
+            state: &self.state,
+        };
+        if self.global.json {
+            render::json(&shown, outcome)?;
+        } else {
+            render::text(outcome, self.arguments.output.as_deref())?;
+        }
+        Ok(if outcome.is_error() { Code::ToolError.into() } else { ExitCode::SUCCESS })
+    }
+}
+
+/// SIGINT, SIGTERM and SIGHUP end a call in good order: the server is told, and nothing is left running.
+struct Interruption {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+    hang_up: tokio::signal::unix::Signal,
+}
+
+impl Interruption {
+    fn new() -> Result<Self, Failure> {
+        let listen = |kind| {
+            signal(kind).map_err(|error| {
+                Failure::new(Code::Transport, format!("failed to listen for signals: {error}"))
+            })
+        };
+        Ok(Self {
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+            hang_up: listen(SignalKind::hangup())?,
+        })
+    }
+
+    async fn wait(&mut self) -> Code {
+        tokio::select! {
+            _ = self.interrupt.recv() => Code::Interrupted,
+            _ = self.terminate.recv() => Code::Terminated,
+            _ = self.hang_up.recv() => Code::Terminated,
+        }
+    }
+}
+
+fn interrupted(code: Code) -> Failure {
+    Failure::new(code, "interrupted; the call was cancelled")
+}
+
+/// What a connection has to say, on stderr.
+struct Voice {
+    verbose: bool,
+}
+
+impl Observer for Voice {
+    fn event(&self, event: &Event<'_>) {
+        match event {
+            Event::Warning { server, text } => warn(&format!("server `{server}`: {text}")),
+            Event::Stderr { server, line } if self.verbose => {
+                eprintln!("{}", terminal::stderr().dim(&format!("[{server}] {line}")));
+            }
+            Event::Log { server, params } if self.verbose => {
+                eprintln!("{}", terminal::stderr().dim(&format!("[{server}] {}", params.get())));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn warn(text: &str) {
+    eprintln!("{} {text}", terminal::stderr().yellow("warning:"));
+}

@@ -1,0 +1,215 @@
+//! From `key=value` words and `--args` to one JSON object.
+
+use std::ffi::OsStr;
+use std::io::Read;
+
+use plenipo_wire::{Fragment, RawValue, object};
+use serde_json::Value;
+
+use crate::arguments::CallArguments;
+use crate::failure::Failure;
+
+use super::schema::{InputSchema, Property, Types};
+
+/// Longest file or input that becomes an argument.
+const MAX_VALUE_BYTES: u64 = 16 * 1024 * 1024;
+
+/// The arguments object: `--args` as the base, pairs over it.
+pub(super) fn arguments(
+    schema: &InputSchema,
+    tool: &str,
+    given: &CallArguments,
+) -> Result<Fragment, Failure> {
+    let base = given.args.as_deref().map(base).transpose()?;
+    let mut members: Vec<(String, Member)> = Vec::new();
+    for word in &given.pairs {
+        add(&mut members, schema, word)?;
+    }
+    let from_base: Vec<(String, Box<RawValue>)> = base
+        .as_ref()
+        .and_then(|base| object::entries(base.as_raw()))
+        .unwrap_or_default()
+        .into_iter()
+        .filter(|(name, _)| members.iter().all(|(present, _)| *present != **name))
+        .map(|(name, value)| (name.into_owned(), value.to_owned()))
+        .collect();
+    let names: Vec<String> = from_base
+        .iter()
+        .map(|(name, _)| name)
+        .chain(members.iter().map(|(name, _)| name))
+        .cloned()
+        .collect();
+    check(schema, tool, &names)?;
+    match base {
+        Some(base) if members.is_empty() => Ok(base), // as it was written, to the byte
+        _ => join(from_base, members),
+    }
+}
+
+/// A value on its way: one, or the items of a list so far.
+enum Member {
+    One(String),
+    List(Vec<String>),
+}
+
+fn add(
+    members: &mut Vec<(String, Member)>,
+    schema: &InputSchema,
+    word: &OsStr,
+) -> Result<(), Failure> {
+    let (name, value) = split(word)?;
+    let property = schema.property(&name);
+    let present = members.iter_mut().find(|(present, _)| *present == name);
+    let list = property.is_some_and(|property| property.types.is_list());
+    match (value, present) {
+        (Given::Json(text), None) => members.push((name, Member::One(text))),
+        (Given::Text(text), None) if list && !text.trim_start().starts_with('[') => {
+            let item = typed(&name, &text, item_types(property))?;
+            members.push((name, Member::List(vec![item])));
+        }
+        (Given::Text(text), Some((_, Member::List(items)))) => {
+            items.push(typed(&name, &text, item_types(property))?);
+        }
+        (Given::Text(text), None) => {
+            let value = typed(&name, &text, property.map(|property| &property.types))?;
+            members.push((name, Member::One(value)));
+        }
+        (_, Some(_)) => {
+            return Err(Failure::usage(format!("the argument `{name}` is given more than once"))
+                .with_hint("only a list takes several, each as KEY=ITEM"));
+        }
+    }
+    Ok(())
+}
+
+fn item_types(property: Option<&Property>) -> Option<&Types> {
+    property.map(|property| &property.items)
+}
+
+enum Given {
+    Json(String),
+    Text(String),
+}
+
+fn split(word: &OsStr) -> Result<(String, Given), Failure> {
+    let Some(text) = word.to_str() else {
+        return Err(Failure::usage(format!("the argument {} is not UTF-8", word.display()))
+            .with_hint("put such content into a file and pass KEY=@FILE"));
+    };
+    let Some((name, value)) = text.split_once('=').filter(|(name, _)| !name.is_empty()) else {
+        return Err(Failure::usage(format!(
+            "expected KEY=VALUE, KEY:=JSON or KEY=@FILE, found {text:?}"
+        )));
+    };
+    if let Some(name) = name.strip_suffix(':').filter(|name| !name.is_empty()) {
+        let fragment = Fragment::parse(value).map_err(|error| {
+            Failure::usage(format!("the value of `{name}` is not JSON: {error}"))
+                .with_hint(format!("write {name}={value} to pass it as text"))
+        })?;
+        return Ok((name.to_owned(), Given::Json(fragment.as_str().to_owned())));
+    }
+    let value = match value.strip_prefix('@') {
+        Some(escaped) if escaped.starts_with('@') => escaped.to_owned(),
+        Some(path) => read_file(path)?,
+        None => value.to_owned(),
+    };
+    Ok((name.to_owned(), Given::Text(value)))
+}
+
+/// A word as the JSON that the schema wants there.
+fn typed(name: &str, text: &str, types: Option<&Types>) -> Result<String, Failure> {
+    let as_text = || Ok(Fragment::string(text).as_str().to_owned());
+    let Some(types) = types.filter(|types| !types.is_open()) else { return as_text() };
+    let parsed = serde_json::from_str::<Value>(text).ok();
+    let fits = match &parsed {
+        Some(Value::Bool(_)) => types.allows("boolean"),
+        Some(Value::Number(number)) => {
+            types.allows("number") || (types.allows("integer") && !number.is_f64())
+        }
+        Some(Value::Null) => types.allows("null"),
+        Some(Value::Array(_)) => types.allows("array"),
+        Some(Value::Object(_)) => types.allows("object"),
+        Some(Value::String(_)) | None => false,
+    };
+    if fits {
+        return Ok(text.trim().to_owned());
+    }
+    if types.allows("string") {
+        return as_text();
+    }
+    Err(Failure::usage(format!(
+        "the argument `{name}` should be {}, found {text:?}",
+        types.words()
+    )))
+}
+
+fn check(schema: &InputSchema, tool: &str, names: &[String]) -> Result<(), Failure> {
+    let signature = || format!("the tool is {}", schema.signature(tool));
+    if let Some(unknown) = names.iter().find(|name| schema.refuses(name)) {
+        let known: Vec<&str> = schema.names().collect();
+        let message = format!("{tool} takes no argument `{unknown}`, only {}", known.join(", "));
+        return Err(Failure::usage(message).with_hint(signature()));
+    }
+    let missing = schema.missing(names);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let plural = if missing.len() == 1 { "argument" } else { "arguments" };
+    let quoted: Vec<String> = missing.iter().map(|name| format!("`{name}`")).collect();
+    Err(Failure::usage(format!("{tool} needs the {plural} {}", quoted.join(", ")))
+        .with_hint(signature()))
+}
+
+fn join(
+    base: Vec<(String, Box<RawValue>)>,
+    members: Vec<(String, Member)>,
+) -> Result<Fragment, Failure> {
+    let base = base.into_iter().map(|(name, value)| (name, value.get().to_owned()));
+    let members = members.into_iter().map(|(name, member)| {
+        let text = match member {
+            Member::One(text) => text,
+            Member::List(items) => format!("[{}]", items.join(",")),
+        };
+        (name, text)
+    });
+    let written: Vec<String> = base
+        .chain(members)
+        .map(|(name, text)| format!("{}:{text}", Fragment::string(&name).as_str()))
+        .collect();
+    Fragment::parse_object(&format!("{{{}}}", written.join(","))).map_err(|error| {
+        Failure::usage(format!("the arguments do not make a JSON object: {error}"))
+    })
+}
+
+fn base(text: &str) -> Result<Fragment, Failure> {
+    let text = match text.strip_prefix('@') {
+        Some(path) => read_file(path)?,
+        None if text == "-" => read(std::io::stdin(), "standard input")?,
+        None => text.to_owned(),
+    };
+    Fragment::parse_object(&text)
+        .map_err(|error| Failure::usage(format!("--args is not a JSON object: {error}")))
+}
+
+fn read_file(path: &str) -> Result<String, Failure> {
+    let file = std::fs::File::open(path)
+        .map_err(|error| Failure::usage(format!("failed to read {path}: {error}")))?;
+    read(file, path)
+}
+
+fn read(source: impl Read, what: &str) -> Result<String, Failure> {
+    let mut bytes = Vec::new();
+    let failed =
+        |why: &dyn std::fmt::Display| Failure::usage(format!("failed to read {what}: {why}"));
+    source.take(MAX_VALUE_BYTES + 1).read_to_end(&mut bytes).map_err(|error| failed(&error))?;
+    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > MAX_VALUE_BYTES {
+        return Err(failed(&"it is longer than 16 MiB"));
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(text),
+        Err(_) => Err(failed(&"it is not UTF-8 text")),
+    }
+}
+
+#[cfg(test)]
+mod tests;

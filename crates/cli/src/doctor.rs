@@ -1,0 +1,218 @@
+//! `plenipo doctor`: what this machine can enforce, found out by doing it once.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{ExitCode, Stdio};
+
+use plenipo_connect::{LauncherProvider, LauncherSource};
+use plenipo_policy::{PermissionProfile, State};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::arguments::Global;
+use crate::failure::{Code, Failure, with_sources};
+use crate::serve::runtime;
+use crate::settings::Settings;
+use crate::{authority, env, terminal};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Verdict {
+    Good,
+    Note,
+    Bad,
+}
+
+/// One line of the examination.
+#[derive(Debug, Serialize)]
+struct Finding {
+    verdict: Verdict,
+    subject: &'static str,
+    text: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fix: Option<String>,
+}
+
+impl Finding {
+    fn new(verdict: Verdict, subject: &'static str, text: impl Into<String>) -> Self {
+        Self { verdict, subject, text: text.into(), fix: None }
+    }
+
+    fn with_fix(mut self, fix: Option<impl Into<String>>) -> Self {
+        self.fix = fix.map(Into::into);
+        self
+    }
+}
+
+/// Examines and reports; exits with 1 if commands cannot be sandboxed here.
+pub(crate) fn run(global: &Global) -> Result<ExitCode, Failure> {
+    let mut findings = vec![kernel(), user()];
+    findings.extend(namespaces());
+    findings.extend(trial());
+    match Settings::load(global.config.as_deref()) {
+        Ok(settings) => {
+            findings.push(configuration(&settings));
+            findings.push(launcher(&settings)?);
+        }
+        Err(failure) => {
+            findings.push(Finding::new(Verdict::Bad, "configuration", failure.message()))
+        }
+    }
+    show(global, &findings)?;
+    let bad = findings.iter().any(|finding| finding.verdict == Verdict::Bad);
+    Ok(if bad { Code::ToolError.into() } else { ExitCode::SUCCESS })
+}
+
+fn kernel() -> Finding {
+    let release = read_line("/proc/sys/kernel/osrelease").unwrap_or_else(|| "unknown".to_owned());
+    Finding::new(Verdict::Good, "kernel", format!("Linux {release} on {}", std::env::consts::ARCH))
+}
+
+fn user() -> Finding {
+    let id = rustix::process::geteuid();
+    let text = if id.is_root() { "root".to_owned() } else { format!("uid {}", id.as_raw()) };
+    Finding::new(Verdict::Good, "user", text)
+}
+
+/// Settings that commonly keep ordinary users from making user namespaces.
+fn namespaces() -> Vec<Finding> {
+    const SWITCHES: [(&str, &str, &str); 3] = [
+        ("/proc/sys/user/max_user_namespaces", "0", "sysctl user.max_user_namespaces=10000"),
+        (
+            "/proc/sys/kernel/unprivileged_userns_clone",
+            "0",
+            "sysctl kernel.unprivileged_userns_clone=1",
+        ),
+        (
+            "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+            "1",
+            "an AppArmor profile for this program that allows userns, or sysctl kernel.apparmor_restrict_unprivileged_userns=0",
+        ),
+    ];
+    let off = SWITCHES.iter().filter(|(file, bad, _)| read_line(file).as_deref() == Some(bad));
+    off.map(|(file, value, fix)| {
+        Finding::new(Verdict::Note, "user namespaces", format!("{file} is {value}"))
+            .with_fix(Some(*fix))
+    })
+    .collect()
+}
+
+/// Runs this very program in a read-only sandbox and reads the report.
+fn trial() -> Vec<Finding> {
+    let refused = |text: String, hint: Option<String>| {
+        vec![Finding::new(Verdict::Bad, "sandbox", text).with_fix(hint)]
+    };
+    let report = match run_trial() {
+        Ok(report) => report,
+        Err(why) => return refused(format!("could not be tried: {why}"), None),
+    };
+    let text = |pointer: &str| report.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+    if text("/status").as_deref() != Some("enforced") {
+        let message = text("/reason/message").unwrap_or_else(|| "no reason given".to_owned());
+        return refused(format!("refused: failed to {message}"), text("/reason/hint"));
+    }
+    let rung = text("/rung").unwrap_or_default();
+    let mut findings = vec![Finding::new(Verdict::Good, "sandbox", format!("works, rung {rung}"))];
+    let abi = report.pointer("/landlock_abi").and_then(Value::as_i64).unwrap_or_default();
+    let landlock = text("/layers/landlock").unwrap_or_default();
+    let verdict = if landlock == "enforced" { Verdict::Good } else { Verdict::Note };
+    let landlock = Finding::new(verdict, "landlock", format!("ABI {abi}, {landlock}"));
+    let newer = (verdict == Verdict::Note).then_some("Linux 6.12 or newer has all of it");
+    findings.push(landlock.with_fix(newer));
+    findings
+}
+
+fn run_trial() -> Result<Value, String> {
+    let executable = env::executable().map_err(|error| error.to_string())?;
+    let state = State::new(PermissionProfile::read_only(), "/").to_json();
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the launcher is tried as a consumer would start it"
+    )]
+    let output = std::process::Command::new(&executable)
+        .args(["sandbox", "--report-fd", "1", "--sandbox-state-json", &state, "--"])
+        .arg(&executable)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| error.to_string())?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let line = text.lines().next().unwrap_or_default();
+    let report: Value = serde_json::from_str(line)
+        .map_err(|_| String::from_utf8_lossy(&output.stderr).trim().to_owned())?;
+    let enforced = report.get("status").and_then(Value::as_str) == Some("enforced");
+    if enforced && !output.status.success() {
+        return Err(format!("the command in it ended with {}", output.status));
+    }
+    Ok(report)
+}
+
+fn configuration(settings: &Settings) -> Finding {
+    let files: Vec<String> = settings.files().map(|file| file.display().to_string()).collect();
+    if files.is_empty() {
+        let usual = settings.user_file.as_deref().map(Path::display);
+        let place = usual.map_or_else(|| "nowhere".to_owned(), |path| path.to_string());
+        return Finding::new(
+            Verdict::Good,
+            "configuration",
+            format!("none; yours would be {place}"),
+        );
+    }
+    Finding::new(Verdict::Good, "configuration", files.join(", "))
+}
+
+fn launcher(settings: &Settings) -> Result<Finding, Failure> {
+    let consequence = "servers that need a launcher will refuse to run commands";
+    let source = match authority::launcher(settings) {
+        Ok(source) => source,
+        Err(reason) => {
+            let text = format!("this program cannot be the launcher: {reason}; {consequence}");
+            let fix = "install it where only root or you can write, in a path without group or world write";
+            return Ok(Finding::new(Verdict::Bad, "launcher", text).with_fix(Some(fix)));
+        }
+    };
+    let kind =
+        if matches!(source, LauncherSource::Path(_)) { "configured" } else { "this program" };
+    let provided = runtime()?.block_on(LauncherProvider::new(source).provide());
+    Ok(match provided {
+        Ok(Some(launcher)) => {
+            let text = format!("{} ({kind})", launcher.launcher().as_str());
+            Finding::new(Verdict::Good, "launcher", text)
+        }
+        Ok(None) => Finding::new(Verdict::Bad, "launcher", format!("none; {consequence}")),
+        Err(error) => {
+            let text = format!("failed to {}; {consequence}", with_sources(&error));
+            Finding::new(Verdict::Bad, "launcher", text).with_fix(Some(
+                "correct `launcher` in the configuration, or remove it to use this program",
+            ))
+        }
+    })
+}
+
+fn show(global: &Global, findings: &[Finding]) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| {
+        Failure::new(Code::Transport, format!("failed to write to stdout: {error}"))
+    };
+    let mut stdout = std::io::stdout().lock();
+    if global.json {
+        let text = serde_json::to_string(findings).map_err(std::io::Error::from).map_err(failed)?;
+        return writeln!(stdout, "{text}").map_err(failed);
+    }
+    let paint = terminal::stdout();
+    for finding in findings {
+        let mark = match finding.verdict {
+            Verdict::Good => paint.green("ok  "),
+            Verdict::Note => paint.yellow("note"),
+            Verdict::Bad => paint.red("bad "),
+        };
+        writeln!(stdout, "{mark} {:<16} {}", finding.subject, finding.text).map_err(failed)?;
+        if let Some(fix) = &finding.fix {
+            writeln!(stdout, "     {:<16} {} {fix}", "", paint.bold("fix:")).map_err(failed)?;
+        }
+    }
+    Ok(())
+}
+
+fn read_line(path: &str) -> Option<String> {
+    std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+}

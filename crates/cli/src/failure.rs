@@ -1,0 +1,118 @@
+//! What a person sees when something fails: one sentence, a hint, and the exit code. The one mapping there is.
+
+use std::process::ExitCode;
+
+use plenipo_connect::{ConnectError, ErrorKind};
+
+use crate::terminal;
+
+/// Exit codes of `plenipo`; the text of `--help` lists them for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Code {
+    ToolError = 1,
+    Usage = 2,
+    Transport = 3,
+    Protocol = 4,
+    Refused = 6,
+    Timeout = 124,
+    Interrupted = 130,
+    Terminated = 143,
+}
+
+impl From<Code> for ExitCode {
+    fn from(code: Code) -> Self {
+        // The discriminants above are the exit codes.
+        Self::from(code as u8)
+    }
+}
+
+/// A failed command.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    code: Code,
+    message: String,
+    hint: Option<String>,
+    /// Shown below the message: what a server last wrote.
+    details: Vec<String>,
+}
+
+impl Failure {
+    pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), hint: None, details: Vec::new() }
+    }
+
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(Code::Usage, message)
+    }
+
+    #[must_use]
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    #[must_use]
+    pub(crate) fn with_optional_hint(mut self, hint: Option<impl Into<String>>) -> Self {
+        self.hint = hint.map(Into::into);
+        self
+    }
+
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Says it on stderr.
+    pub(crate) fn report(self) -> ExitCode {
+        let paint = terminal::stderr();
+        for line in &self.details {
+            eprintln!("  {} {line}", paint.dim("|"));
+        }
+        eprintln!("{} {}", paint.red("error:"), self.message);
+        if let Some(hint) = self.hint {
+            eprintln!("{} {hint}", paint.bold("hint:"));
+        }
+        self.code.into()
+    }
+}
+
+impl From<ConnectError> for Failure {
+    fn from(error: ConnectError) -> Self {
+        let code = match error.kind() {
+            ErrorKind::Usage => Code::Usage,
+            ErrorKind::Protocol => Code::Protocol,
+            ErrorKind::Refused => Code::Refused,
+            ErrorKind::Timeout => Code::Timeout,
+            ErrorKind::Cancelled => Code::Interrupted,
+            _ => Code::Transport,
+        };
+        let details = error.stderr_tail().to_vec();
+        let message = with_sources(&error);
+        Self { code, message: format!("failed to {message}"), hint: error.hint(), details }
+    }
+}
+
+impl From<plenipo_connect::ConfigError> for Failure {
+    fn from(error: plenipo_connect::ConfigError) -> Self {
+        let hint = error.hint().map(str::to_owned);
+        Self::usage(format!("failed to {error}")).with_optional_hint(hint)
+    }
+}
+
+impl From<plenipo_policy::ConfigError> for Failure {
+    fn from(error: plenipo_policy::ConfigError) -> Self {
+        let hint = error.hint().map(str::to_owned);
+        Self::usage(error.to_string()).with_optional_hint(hint)
+    }
+}
+
+/// The error and what caused it, in one line.
+pub(crate) fn with_sources(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}

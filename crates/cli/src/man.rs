@@ -1,0 +1,20 @@
+//! Man pages from the same description as `--help`.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::CommandFactory;
+
+use crate::arguments::Program;
+use crate::failure::Failure;
+
+/// Writes `plenipo.1` and one page for each command into `directory`.
+pub(crate) fn write(directory: &Path) -> Result<ExitCode, Failure> {
+    let failed = |error: std::io::Error| {
+        Failure::usage(format!("failed to write man pages into {}: {error}", directory.display()))
+    };
+    std::fs::create_dir_all(directory).map_err(failed)?;
+    let command = Program::command().disable_help_subcommand(true);
+    clap_mangen::generate_to(command, directory).map_err(failed)?;
+    Ok(ExitCode::SUCCESS)
+}
