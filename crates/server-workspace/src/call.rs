@@ -1,0 +1,199 @@
+//! One `tools/call`, from its parameters to its result.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use plenipo_authority::{
+    CallAuthority, CallAuthorityError, OperatorPolicy, Refusal, SandboxedCommand,
+};
+use plenipo_wire::protocol::meta;
+use plenipo_wire::{RawValue, RequestId, object};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::arguments::RunArguments;
+use crate::enforcement::Enforcement;
+use crate::probe::Probes;
+use crate::progress::Progress;
+use crate::protocol::{Era, Failure};
+use crate::result::{ToolResult, report_budget, stream_budget};
+use crate::watch::{End, Limits, watch};
+use crate::{ServerOptions, directory, spawn, text, tool};
+
+const OPERATOR_HINT: &str = "call through a host that sends `codex/sandbox-launcher`; or the \
+    operator of this server can allow unsandboxed commands, with `allow_unsandboxed = true` under \
+    `[server.workspace]` in the user or managed configuration";
+
+/// What all calls share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) options: ServerOptions,
+    pub(crate) probes: Probes,
+}
+
+/// A call as it was accepted. Its authority was read then and does not change.
+#[derive(Debug)]
+pub(crate) struct Call {
+    arguments: Result<RunArguments, String>,
+    authority: Result<CallAuthority, CallAuthorityError>,
+    progress_token: Option<RequestId>,
+}
+
+/// Why nothing was run: a sentence, and what to do about it.
+struct NotRun {
+    message: String,
+    hint: Option<String>,
+}
+
+/// What will be started.
+struct Prepared {
+    command: SandboxedCommand,
+    /// Only when unsandboxed: a launcher goes to the state's directory itself.
+    directory: Option<PathBuf>,
+}
+
+impl Call {
+    /// Reads the parameters of `tools/call`.
+    ///
+    /// # Errors
+    /// When they are no request for a tool of this server. Wrong arguments of the tool and a wrong
+    /// authority are results, which a model gets to read.
+    pub(crate) fn accept(params: Option<&RawValue>) -> Result<Self, Failure> {
+        let (mut name, mut arguments, mut meta) = (None, None, None);
+        for (key, value) in params.and_then(object::entries).unwrap_or_default() {
+            let slot = match &*key {
+                "name" => &mut name,
+                "arguments" => &mut arguments,
+                "_meta" => &mut meta,
+                _ => continue,
+            };
+            if slot.replace(value).is_some() {
+                return Err(Failure::invalid_params(format!("`{key}` is given twice")));
+            }
+        }
+        let name = name.and_then(object::text);
+        match name.as_deref() {
+            Some(tool::NAME) => {}
+            Some(other) => {
+                let other = text::name(other);
+                let message = format!("unknown tool `{other}`: this server has `{}`", tool::NAME);
+                return Err(Failure::invalid_params(message));
+            }
+            None => return Err(Failure::invalid_params("`name` must be a string".to_owned())),
+        }
+        Ok(Self {
+            arguments: RunArguments::parse(arguments),
+            authority: meta.map_or(Ok(CallAuthority::absent()), CallAuthority::from_meta),
+            progress_token: meta
+                .and_then(|meta| object::member(meta, meta::PROGRESS_TOKEN))
+                .and_then(RequestId::from_raw),
+        })
+    }
+
+    /// Runs the command; `None` when it was cancelled, because then nobody waits for an answer.
+    pub(crate) async fn run(
+        self,
+        shared: Arc<Shared>,
+        outbox: mpsc::Sender<Vec<u8>>,
+        mut cancelled: oneshot::Receiver<()>,
+    ) -> Option<ToolResult> {
+        let progress = Progress::new(self.progress_token.as_ref(), outbox);
+        match self.carry_out(&shared, progress, &mut cancelled).await {
+            Ok(result) => result,
+            Err(not_run) => Some(ToolResult::failed(&not_run.message, not_run.hint.as_deref())),
+        }
+    }
+
+    async fn carry_out(
+        self,
+        shared: &Shared,
+        progress: Progress,
+        cancelled: &mut oneshot::Receiver<()>,
+    ) -> Result<Option<ToolResult>, NotRun> {
+        let arguments = self.arguments.map_err(NotRun::because)?;
+        let authority = self.authority.map_err(|error| NotRun::malformed(&error))?;
+        let Prepared { command, directory } = prepare(&authority, arguments.argv, &shared.options)?;
+        let sandboxed = command.is_sandboxed();
+        let reporting = sandboxed
+            && tokio::select! {
+                can_report = shared.probes.can_report(&command) => can_report,
+                _ = &mut *cancelled => return Ok(None),
+            };
+        let program = command.program().to_string_lossy().into_owned();
+        let limits = Limits {
+            timeout: arguments.timeout,
+            report_bytes: report_budget(shared.options.max_message_bytes),
+        };
+        let failed = |error| NotRun::because(format!("failed to run `{program}`: {error}"));
+        let started = spawn::start(command, directory.as_deref(), reporting).map_err(failed)?;
+        let watched = watch(started, limits, cancelled, progress).await.map_err(failed)?;
+        if watched.end == End::Cancelled {
+            return Ok(None);
+        }
+        let enforcement = match (sandboxed, reporting) {
+            (false, _) => Enforcement::None,
+            (true, false) => Enforcement::Unreported(None),
+            (true, true) => Enforcement::from_report(&watched.report),
+        };
+        let budget = stream_budget(shared.options.max_message_bytes);
+        Ok(Some(ToolResult::of(&watched, &enforcement, budget)))
+    }
+}
+
+/// Builds the command under the authority of its call, or says why it may not run.
+fn prepare(
+    authority: &CallAuthority,
+    argv: Vec<String>,
+    options: &ServerOptions,
+) -> Result<Prepared, NotRun> {
+    let command = SandboxedCommand::new(authority, argv, options.operator)
+        .map(|command| command.with_environment(options.inherited_environment.iter().cloned()))
+        .and_then(|command| command.with_additions(options.additions.iter().cloned()))
+        .map_err(|refusal| NotRun::refused(&refusal))?;
+    let directory = match authority.state() {
+        Some(state) if !command.is_sandboxed() => {
+            directory::of_state(state).map_err(|why| NotRun::because(format!("refused: {why}")))?
+        }
+        _ => None,
+    };
+    Ok(Prepared { command, directory })
+}
+
+/// Whether the operator's additions can be given to commands at all.
+pub(crate) fn check_additions(options: &ServerOptions) -> Result<(), Refusal> {
+    let nothing = CallAuthority::absent();
+    SandboxedCommand::new(&nothing, ["true"], OperatorPolicy::AllowUnsandboxed)?
+        .with_additions(options.additions.iter().cloned())
+        .map(drop)
+}
+
+impl NotRun {
+    fn because(message: String) -> Self {
+        Self { message, hint: None }
+    }
+
+    fn malformed(error: &CallAuthorityError) -> Self {
+        let message = format!("refused: {}", text::chain(error));
+        Self { message, hint: Some("the host has to correct what it sends in `_meta`".to_owned()) }
+    }
+
+    fn refused(refusal: &Refusal) -> Self {
+        let hint = match refusal {
+            Refusal::NoAuthority | Refusal::NoLauncher => Some(OPERATOR_HINT),
+            other => other.hint(),
+        };
+        Self { message: format!("refused: {refusal}"), hint: hint.map(str::to_owned) }
+    }
+}
+
+/// The result of a call that was not taken on, because too many are running.
+pub(crate) fn too_many(running: usize) -> ToolResult {
+    let message = format!("{running} commands are running already, which is the most at once");
+    ToolResult::failed(&message, Some("call again when one of them has ended"))
+}
+
+/// The result as JSON, for the era of its request.
+pub(crate) fn frame(id: &RequestId, era: Era, result: &ToolResult) -> Vec<u8> {
+    let mut frame = Vec::new();
+    plenipo_wire::encode::write_success(&mut frame, id, &result.to_fragment(era));
+    frame
+}
