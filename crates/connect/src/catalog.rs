@@ -11,7 +11,7 @@ use std::sync::Arc;
 use plenipo_wire::views::ToolView;
 use plenipo_wire::{Fragment, ViewError};
 
-pub(crate) use list::{Listed, list};
+pub(crate) use list::{Listed, list, silence};
 
 use crate::text::nearest;
 

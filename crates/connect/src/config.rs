@@ -20,6 +20,7 @@ mod server;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use plenipo_redact::Secret;
 pub use server::{ServerConfig, ServerState};
 
 use crate::error::ConfigError;
@@ -38,7 +39,7 @@ pub enum Origin {
 }
 
 /// One file.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Config {
     /// How far it is trusted.
@@ -54,7 +55,7 @@ pub struct Config {
     pub servers: BTreeMap<ServerName, Result<ServerConfig, ConfigError>>,
     /// Recognised keys outside servers that are not honoured yet.
     pub warnings: Vec<ConfigError>,
-    text: String,
+    text: Secret<String>,
     has_permissions: bool,
 }
 
@@ -62,7 +63,7 @@ impl Config {
     /// The whole text when it has a `permissions` table, for `plenipo_policy::parse_permissions`.
     #[must_use]
     pub fn permissions_source(&self) -> Option<&str> {
-        self.has_permissions.then_some(self.text.as_str())
+        self.has_permissions.then_some(self.text.expose().as_str())
     }
 
     /// Names of servers, sorted.

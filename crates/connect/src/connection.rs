@@ -9,7 +9,7 @@ use plenipo_authority::{
 };
 use plenipo_wire::{Fragment, object};
 use tokio::sync::Mutex;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::catalog::{self, Catalog};
 use crate::error::{ConnectError, Fault, Operation};
@@ -193,7 +193,12 @@ impl Connection {
         &self,
         limit: Duration,
     ) -> Result<Arc<Catalog>, RequestFault> {
-        let mut listing = self.catalog.lock().await;
+        let mut listing = match self.catalog.try_lock() {
+            Ok(listing) => listing,
+            Err(_) => {
+                timeout(limit, self.catalog.lock()).await.map_err(|_| catalog::silence(limit))?
+            }
+        };
         let changes = self.peer.list_changes.load(Ordering::Acquire);
         if let Some(current) = listing.as_ref().filter(|listing| listing.changes == changes) {
             return Ok(Arc::clone(&current.catalog));

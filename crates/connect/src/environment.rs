@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
+use plenipo_redact::Secret;
+
 /// Variables every local server gets when the host has them: user, terminal, locale, time zone,
 /// temporary directory, search path, and where certificates are.
 pub const ALLOWED: [&str; 17] = [
@@ -35,7 +37,7 @@ pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 pub fn build(
     lookup: Lookup<'_>,
     forwarded: &[String],
-    literal: &BTreeMap<String, String>,
+    literal: &BTreeMap<String, Secret<String>>,
 ) -> Vec<(OsString, OsString)> {
     let mut variables = BTreeMap::new();
     for name in ALLOWED.into_iter().chain(forwarded.iter().map(String::as_str)) {
@@ -44,7 +46,7 @@ pub fn build(
         }
     }
     for (name, value) in literal {
-        variables.insert(OsString::from(name), OsString::from(value));
+        variables.insert(OsString::from(name), OsString::from(value.expose()));
     }
     variables.into_iter().collect()
 }
@@ -59,7 +61,7 @@ mod tests {
             "PATH" | "SECRET" | "WANTED" | "LANG" => Some(OsString::from(format!("host-{name}"))),
             _ => None,
         };
-        let literal = BTreeMap::from([("LANG".to_owned(), "C".to_owned())]);
+        let literal = BTreeMap::from([("LANG".to_owned(), Secret::new("C".to_owned()))]);
         let built = build(&host, &["WANTED".to_owned(), "ABSENT".to_owned()], &literal);
         let shown: Vec<_> = built
             .iter()

@@ -136,3 +136,89 @@ impl fmt::Debug for Outbox {
         f.debug_struct("Outbox").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+    use tokio::io::AsyncReadExt as _;
+
+    use super::*;
+
+    fn frame(number: usize, size: usize) -> Vec<u8> {
+        let mut frame = format!("{number}:").into_bytes();
+        frame.resize(size + frame.len(), b'x');
+        frame.push(b'\n');
+        frame
+    }
+
+    fn is_whole(line: &str) -> bool {
+        let (number, rest) = line.split_once(':').unwrap();
+        number.parse::<usize>().is_ok_and(|number| rest.len() == number % 97 * 40)
+            && rest.bytes().all(|byte| byte == b'x')
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        /// Writers come, are dropped half-way, and others take over, on a pipe that takes little.
+        #[test]
+        fn a_writer_that_is_dropped_never_tears_a_frame(
+            patience in prop::collection::vec(0_u8..4, 1..40), pipe in 1_usize..600,
+        ) {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+            let count = patience.len();
+            let text = runtime.block_on(async {
+                let (near, mut far) = tokio::io::duplex(pipe);
+                let outbox = Arc::new(Outbox::new(Box::pin(near)));
+                let reader = tokio::spawn(async move {
+                    let mut text = String::new();
+                    far.read_to_string(&mut text).await.unwrap();
+                    text
+                });
+                for (number, polls) in patience.into_iter().enumerate() {
+                    outbox.push(|out| out.extend(frame(number, number % 97 * 40))).unwrap();
+                    let mut flush = std::pin::pin!(outbox.flush());
+                    for _ in 0..polls {
+                        // One poll, then the reader gets its turn.
+                        tokio::select! { biased; _ = &mut flush => break, () = std::future::ready(()) => {} }
+                        tokio::task::yield_now().await;
+                    }
+                }
+                outbox.flush().await.unwrap();
+                outbox.close().await;
+                reader.await.unwrap()
+            });
+            prop_assert_eq!(text.lines().count(), count);
+            prop_assert!(text.lines().all(is_whole));
+        }
+    }
+
+    #[tokio::test]
+    async fn what_nobody_reads_is_bounded() {
+        let (near, _far) = tokio::io::duplex(16);
+        let outbox = Arc::new(Outbox::new(Box::pin(near)));
+        let chunk = vec![b'x'; FULL_FOR_ANSWERS + 1];
+        outbox.push_answer(|out| out.extend(&chunk)).unwrap();
+        assert!(outbox.push_answer(|out| out.extend(&chunk)).is_err());
+        outbox.push(|out| out.extend(&chunk)).unwrap();
+        for _ in 0..40 {
+            outbox.push(|out| out.extend(&chunk)).ok();
+        }
+        let full = outbox.push(|out| out.extend(&chunk)).unwrap_err();
+        assert!(full.waiting > FULL && full.waiting < FULL + 2 * chunk.len());
+    }
+
+    #[tokio::test]
+    async fn closing_frees_a_writer_that_is_stuck() {
+        let (near, _far) = tokio::io::duplex(16);
+        let outbox = Arc::new(Outbox::new(Box::pin(near)));
+        outbox.push(|out| out.extend([b'x'; 1000])).unwrap();
+        let (flushed, ()) = tokio::join!(outbox.flush(), outbox.close());
+        assert!(flushed.is_err());
+        assert!(outbox.flush().await.is_err(), "and every later one");
+        let again = tokio::time::timeout(Duration::from_secs(5), outbox.close()).await;
+        assert!(again.is_ok());
+    }
+}

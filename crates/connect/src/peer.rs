@@ -15,7 +15,6 @@ use tokio::time::timeout;
 pub(crate) use receive::read;
 use warnings::Warnings;
 
-use crate::call::progress::ProgressSink;
 use crate::error::{Fault, PeerError};
 use crate::observer::{Event, Observer};
 use crate::outbox::{Full, Outbox, WriteHalf};
@@ -59,17 +58,14 @@ impl Peer {
     }
 
     /// Registers and queues a request; [`Outbox::flush`] sends it.
-    pub(crate) fn enqueue(
+    fn enqueue(
         &self,
         method: &str,
-        progress: Option<Arc<ProgressSink>>,
-        params: impl FnOnce(i64, &mut ObjectWriter<'_>),
+        params: impl FnOnce(&mut ObjectWriter<'_>),
     ) -> Result<(i64, oneshot::Receiver<Reply>), RequestFault> {
-        let (id, receiver) = self.pending.register(progress).map_err(RequestFault::Closed)?;
+        let (id, receiver) = self.pending.register(None).map_err(RequestFault::Closed)?;
         let queued = self.outbox.push(|out| {
-            encode::write_request_with(out, &RequestId::Number(id), method, |object| {
-                params(id, object);
-            });
+            encode::write_request_with(out, &RequestId::Number(id), method, params);
         });
         if let Err(Full { waiting }) = queued {
             self.pending.forget(id);
@@ -85,18 +81,13 @@ impl Peer {
         limit: Duration,
         params: impl FnOnce(&mut ObjectWriter<'_>),
     ) -> Result<Box<RawValue>, RequestFault> {
-        let (id, receiver) = self.enqueue(method, None, |_, object| params(object))?;
+        let (id, receiver) = self.enqueue(method, params)?;
+        let _forget = Forget { peer: self, id };
         let exchange = async {
             self.flush().await?;
             receiver.await.map_err(|_| RequestFault::Fault(Fault::ShutDown))?.into_result()
         };
-        match timeout(limit, exchange).await {
-            Ok(answer) => answer,
-            Err(_) => {
-                self.pending.forget(id);
-                Err(RequestFault::Silence)
-            }
-        }
+        timeout(limit, exchange).await.unwrap_or(Err(RequestFault::Silence))
     }
 
     /// Writes what is queued. A broken pipe is not an answer: the process's end will tell more.
@@ -130,6 +121,18 @@ impl Peer {
 
     fn closed_or(&self, fault: Fault) -> RequestFault {
         self.pending.closed().map_or(RequestFault::Fault(fault), RequestFault::Closed)
+    }
+}
+
+/// Stops waiting when the request's future ends, however it ends.
+struct Forget<'a> {
+    peer: &'a Peer,
+    id: i64,
+}
+
+impl Drop for Forget<'_> {
+    fn drop(&mut self) {
+        self.peer.pending.forget(self.id);
     }
 }
 

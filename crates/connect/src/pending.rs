@@ -118,3 +118,29 @@ impl Pending {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn closed() -> Closed {
+        Closed { fault: Fault::OutputClosed, stderr_tail: Vec::new() }
+    }
+
+    #[tokio::test]
+    async fn the_end_reaches_everybody_and_ids_are_not_reused() {
+        let pending = Pending::default();
+        let (first, _answer) = pending.register(None).unwrap();
+        let (second, told) = pending.register(None).unwrap();
+        assert!(pending.forget(first) && !pending.forget(first));
+        assert_ne!(first, second);
+        assert_eq!(pending.only_one(), Some(second));
+        assert!(pending.was_issued(first) && !pending.is_waiting(first));
+        assert!(!pending.complete(first, Reply::Result(RawValue::NULL.to_owned())));
+        pending.close(closed());
+        pending.close(Closed { fault: Fault::ShutDown, stderr_tail: Vec::new() });
+        let Reply::Closed(reason) = told.await.unwrap() else { panic!("another reply") };
+        assert!(matches!(reason.fault, Fault::OutputClosed), "the first reason stays");
+        assert!(pending.register(None).is_err());
+    }
+}

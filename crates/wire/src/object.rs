@@ -41,13 +41,17 @@ pub fn entries(raw: &RawValue) -> Option<Vec<(Cow<'_, str>, &RawValue)>> {
 }
 
 /// A JSON string decoded, borrowed when it has no escapes; `None` when `raw` is not a string.
+///
+/// Half of a surrogate pair (`"\ud83d"`), which JSON can spell and UTF-8 cannot, is replaced by
+/// U+FFFD (one for each of its three bytes).
 #[must_use]
 pub fn text(raw: &RawValue) -> Option<Cow<'_, str>> {
     let inner = raw.get().strip_prefix('"')?.strip_suffix('"')?;
     if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
         return Some(Cow::Borrowed(inner));
     }
-    serde_json::from_str::<String>(raw.get()).ok().map(Cow::Owned)
+    let mut deserializer = serde_json::Deserializer::from_str(raw.get());
+    deserializer.deserialize_bytes(Lossy).ok().map(Cow::Owned)
 }
 
 /// A JSON boolean.
@@ -141,7 +145,8 @@ impl<'de> DeserializeSeed<'de> for NameIndex<'_> {
     type Value = Option<usize>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_str(self)
+        // As bytes, so that a name with half a surrogate pair is no error but another name.
+        deserializer.deserialize_bytes(self)
     }
 }
 
@@ -152,8 +157,32 @@ impl Visitor<'_> for NameIndex<'_> {
         f.write_str("a member name")
     }
 
-    fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
-        Ok(self.names.iter().position(|wanted| *wanted == name))
+    fn visit_bytes<E>(self, name: &[u8]) -> Result<Self::Value, E> {
+        Ok(self.names.iter().position(|wanted| wanted.as_bytes() == name))
+    }
+}
+
+struct Lossy;
+
+impl Visitor<'_> for Lossy {
+    type Value = String;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_bytes<E>(self, text: &[u8]) -> Result<Self::Value, E> {
+        Ok(String::from_utf8_lossy(text).into_owned())
+    }
+}
+
+struct LossyName;
+
+impl<'de> DeserializeSeed<'de> for LossyName {
+    type Value = String;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_bytes(Lossy)
     }
 }
 
@@ -168,7 +197,7 @@ impl<'de> Visitor<'de> for Entries {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut entries = Vec::new();
-        while let Some(name) = map.next_key::<String>()? {
+        while let Some(name) = map.next_key_seed(LossyName)? {
             entries.push((Cow::Owned(name), map.next_value()?));
         }
         Ok(entries)
@@ -188,6 +217,16 @@ mod tests {
         assert_eq!(b.unwrap().get(), r#"{"a":3}"#);
         assert!(d.is_none());
         assert_eq!(entries(raw.as_raw()).unwrap().len(), 4);
+    }
+
+    #[test]
+    fn half_a_surrogate_pair_spoils_neither_text_nor_message() {
+        let raw = Fragment::parse(r#"{"\ud800":1,"a":"x\ud83dy\n","b":"\ud83d\ude00"}"#).unwrap();
+        let [a, b] = select(raw.as_raw(), ["a", "b"]).unwrap();
+        assert!(text(a.unwrap()).unwrap().starts_with("x\u{fffd}"));
+        assert!(text(a.unwrap()).unwrap().ends_with("y\n"));
+        assert_eq!(text(b.unwrap()).unwrap(), "\u{1f600}");
+        assert_eq!(entries(raw.as_raw()).unwrap().len(), 3);
     }
 
     #[test]

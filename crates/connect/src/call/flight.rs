@@ -47,7 +47,21 @@ impl<'a> Flight<'a> {
     /// The catalog, listed if need be; under the call's own limits.
     pub(super) async fn catalog(&self) -> Result<Arc<Catalog>, RequestFault> {
         let limit = self.connection.options.start_timeout.min(self.idle).min(self.total);
-        self.connection.catalog_within(limit).await
+        tokio::select! {
+            biased;
+            catalog = self.connection.catalog_within(limit) => catalog,
+            reason = self.cancelled() => {
+                Err(RequestFault::Fault(Fault::Cancelled { reason: Some(reason) }))
+            }
+        }
+    }
+
+    /// Waits for the caller to cancel; for ever when it cannot.
+    async fn cancelled(&self) -> String {
+        match self.request.cancel.clone() {
+            Some(mut cancellation) => cancellation.cancelled().await,
+            None => std::future::pending().await,
+        }
     }
 
     pub(super) async fn fly(&self) -> Result<Box<RawValue>, RequestFault> {
@@ -131,20 +145,12 @@ impl<'a> Flight<'a> {
         receiver: oneshot::Receiver<Reply>,
         sink: Option<&ProgressSink>,
     ) -> Result<Reply, RequestFault> {
-        let exchange = pin!(async {
+        let mut exchange = pin!(async {
             peer.flush().await?;
             receiver.await.map_err(|_| RequestFault::Fault(Fault::ShutDown))
         });
-        let mut exchange = exchange;
         let mut patience = pin!(sleep_until(self.end_of_patience(None)));
-        let mut cancel = self.request.cancel.clone();
-        let cancelled = pin!(async {
-            match &mut cancel {
-                Some(cancel) => cancel.cancelled().await,
-                None => std::future::pending().await,
-            }
-        });
-        let mut cancelled = cancelled;
+        let mut cancelled = pin!(self.cancelled());
         loop {
             tokio::select! {
                 biased;

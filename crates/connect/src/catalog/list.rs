@@ -109,6 +109,15 @@ impl Listed {
     }
 }
 
+/// The listing took too long.
+pub(crate) fn silence(limit: Duration) -> RequestFault {
+    RequestFault::Fault(Fault::NoAnswer {
+        method: methods::TOOLS_LIST,
+        limit,
+        language_server_framing: false,
+    })
+}
+
 fn broken(fault: ListingFault) -> RequestFault {
     RequestFault::Fault(Fault::Listing(fault))
 }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use plenipo_redact::Secret;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -39,7 +40,11 @@ impl<'a> Place<'a> {
 
     /// The place of a member.
     pub(super) fn member(&self, key: &Key<'_>) -> Self {
-        let name = shown(key.get_ref());
+        let bare = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
+        let name = match shown(key.get_ref()) {
+            name if !name.is_empty() && name.bytes().all(bare) => name,
+            name => format!("\"{name}\""),
+        };
         let key_path = if self.key.is_empty() { name } else { format!("{}.{name}", self.key) };
         Self { offset: key.span().start, key: key_path, ..*self }
     }
@@ -107,7 +112,7 @@ pub(super) fn read(text: &str, file: &str, origin: Origin) -> Result<Config, Con
         allow_unsandboxed: false,
         servers: BTreeMap::new(),
         warnings: Vec::new(),
-        text: text.to_owned(),
+        text: Secret::new(text.to_owned()),
         has_permissions: false,
     };
     for (key, value) in document.get_ref() {

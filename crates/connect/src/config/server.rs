@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use plenipo_redact::Secret;
 use toml::de::DeValue;
 
 use super::keys;
@@ -28,7 +29,7 @@ use crate::transport::stdio::StdioCommand;
 /// | `startup_timeout_sec` (or `startup_timeout_ms`, which is weaker) | seconds | 30 |
 /// | `tool_timeout_sec` | seconds | 300 |
 /// | `enabled_tools`, `disabled_tools` | \[string\] | every tool |
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ServerConfig {
     /// Whether it may be started.
@@ -37,8 +38,8 @@ pub struct ServerConfig {
     pub command: String,
     /// Arguments; there is no shell.
     pub args: Vec<String>,
-    /// Variables set to a value.
-    pub env: BTreeMap<String, String>,
+    /// Variables set to a value, which may be a secret.
+    pub env: BTreeMap<String, Secret<String>>,
     /// Variables passed on from the host by name.
     pub env_vars: Vec<String>,
     /// Working directory.
@@ -92,7 +93,7 @@ impl ServerConfig {
 struct Draft {
     command: Option<String>,
     args: Vec<String>,
-    env: BTreeMap<String, String>,
+    env: BTreeMap<String, Secret<String>>,
     env_vars: Vec<String>,
     cwd: Option<PathBuf>,
     enabled: Option<bool>,
@@ -180,11 +181,15 @@ impl Draft {
     }
 }
 
-fn literal(value: &Value<'_>, place: &Place<'_>) -> Result<BTreeMap<String, String>, ConfigError> {
+fn literal(
+    value: &Value<'_>,
+    place: &Place<'_>,
+) -> Result<BTreeMap<String, Secret<String>>, ConfigError> {
     let mut variables = BTreeMap::new();
     for (name, value) in place.table(value)? {
         let place = place.member(name);
-        variables.insert(variable_name(name.get_ref(), &place)?, place.string(value)?);
+        let value = Secret::new(place.string(value)?);
+        variables.insert(variable_name(name.get_ref(), &place)?, value);
     }
     Ok(variables)
 }

@@ -8,6 +8,7 @@ mod monitor;
 mod tail;
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -28,7 +29,7 @@ use crate::error::Fault;
 ///
 /// The child gets exactly the given environment and nothing of the host's. A program without a
 /// slash is looked up in the `PATH` of that environment.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct StdioCommand {
     program: OsString,
     args: Vec<OsString>,
@@ -68,6 +69,11 @@ impl StdioCommand {
     pub fn current_dir(&mut self, cwd: impl AsRef<Path>) -> &mut Self {
         self.cwd = Some(cwd.as_ref().to_owned());
         self
+    }
+
+    /// The environment the child will have, in the order given; later entries win.
+    pub fn variables(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
+        self.environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()))
     }
 
     /// The program as given.
@@ -125,6 +131,19 @@ impl StdioCommand {
         }
         let set = self.environment.iter().rev().find(|(name, _)| name == "PATH");
         Some(set.map(|(_, value)| value.clone()).unwrap_or_default())
+    }
+}
+
+impl fmt::Debug for StdioCommand {
+    /// Names of variables, never their values.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.environment.iter().map(|(name, _)| name).collect();
+        f.debug_struct("StdioCommand")
+            .field("program", &self.program)
+            .field("args", &self.args)
+            .field("environment", &names)
+            .field("cwd", &self.cwd)
+            .finish()
     }
 }
 

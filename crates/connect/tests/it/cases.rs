@@ -1,0 +1,141 @@
+//! Troubles of real servers, each with the script that has it.
+
+use std::time::{Duration, Instant};
+
+use plenipo_connect::{EraHint, ErrorKind, Fault};
+use plenipo_testkit::Deadline;
+
+use crate::support::{Fake, call, said};
+
+const MANY: Duration = Duration::from_secs(10);
+
+#[tokio::test]
+async fn noise_bom_and_crlf_on_stdout_are_skipped_with_one_warning() {
+    let fake = Fake::new("01", &[]);
+    let connection = fake.start().await.unwrap();
+    assert_eq!(said(&connection, "echo", r#"{"s":"hi"}"#).await, "echo:hi");
+    assert_eq!(said(&connection, "echo", r#"{"s":"hi"}"#).await, "echo:hi");
+    let warnings = fake.seen.warnings();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].ends_with("are skipped: Server 1.2.3 started successfully!"));
+    connection.shut_down().await;
+}
+
+#[tokio::test]
+async fn utf8_cut_between_writes_big_lines_and_bad_bytes_arrive_exactly() {
+    let fake = Fake::new("02", &[]);
+    let connection = fake.start().await.unwrap();
+    let exact = "\u{8bfb}\u{53d6} \u{1f600}\u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467} na\u{ef}ve \u{2028} end";
+    let catalog = connection.catalog().await.unwrap();
+    let first = catalog.tools().next().unwrap();
+    assert_eq!(first.view().unwrap().description.as_deref(), Some(exact));
+    assert_eq!(said(&connection, "read", "{}").await, exact);
+    assert_eq!(said(&connection, "big", "{}").await, exact.repeat(100_000));
+    assert_eq!(said(&connection, "badbytes", "{}").await, "after bad bytes");
+    assert_eq!(said(&connection, "read", "{}").await, exact);
+    connection.shut_down().await;
+}
+
+#[tokio::test]
+async fn an_id_echoed_as_a_string_is_accepted() {
+    let fake = Fake::new("03", &[]);
+    let connection = fake.start().await.unwrap();
+    assert_eq!(said(&connection, "hi", "{}").await, "hi");
+    let error = call(&connection, "refuse", "{}").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Protocol);
+    assert!(error.to_string().contains("R-1"), "{error}");
+    connection.shut_down().await;
+}
+
+#[tokio::test]
+async fn an_error_with_id_null_goes_to_the_only_call_that_waits() {
+    let fake = Fake::new("03", &[("F_MODE", "null")]);
+    let connection = fake.start().await.unwrap();
+    let error = call(&connection, "refuse", "{}").await.unwrap_err();
+    assert!(error.to_string().contains("R-1"), "{error}");
+    connection.shut_down().await;
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_stand_the_probe_is_connected_all_the_same() {
+    for (mode, starts) in [("die", 2), ("mute", 1), ("params", 1)] {
+        let mut fake = Fake::new("04", &[("F_MODE", mode)]);
+        fake.options.probe_timeout = Duration::from_millis(400);
+        let begin = Instant::now();
+        let connection = fake.start().await.unwrap();
+        assert_eq!(said(&connection, "hi", "{}").await, "hi", "{mode}");
+        assert!(begin.elapsed() < MANY, "{mode}");
+        assert_eq!(fake.log("start").len(), starts, "{mode}");
+        let hint = connection.era().hint();
+        assert_eq!(hint, EraHint::Legacy);
+        connection.shut_down().await;
+
+        fake.options.era = hint;
+        let again = fake.start().await.unwrap();
+        assert_eq!(fake.log("start").len(), starts + 1, "{mode}: the era is remembered");
+        again.shut_down().await;
+        assert_eq!(fake.processes(), 0);
+    }
+}
+
+#[tokio::test]
+async fn questions_during_a_call_are_answered_at_once() {
+    let fake = Fake::new("05", &[]);
+    let connection = fake.start().await.unwrap();
+    let begin = Instant::now();
+    insta::assert_snapshot!(
+        said(&connection, "ask", "{}").await,
+        @r#"{"ping": "result", "roots/list": -32601, "sampling/createMessage": -32601, "vendor/strange": -32601}"#
+    );
+    assert!(begin.elapsed() < Duration::from_secs(5));
+    connection.shut_down().await;
+}
+
+#[tokio::test]
+async fn a_crash_fails_every_waiting_call_at_once_with_code_and_last_words() {
+    let fake = Fake::new("06", &[]);
+    let connection = fake.start().await.unwrap();
+    assert_eq!(said(&connection, "hi", "{}").await, "hi");
+    let begin = Instant::now();
+    let (first, second) =
+        tokio::join!(call(&connection, "crash", "{}"), call(&connection, "crash", "{}"));
+    for error in [first.unwrap_err(), second.unwrap_err()] {
+        assert!(matches!(error.fault(), Fault::Exited { how } if how.code() == Some(42)));
+        assert_eq!(error.kind(), ErrorKind::Transport);
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(
+                error,
+                @"call tool `crash` of server `fake`: the server exited with code 42; last line on stderr: Traceback: KeyError 'API_KEY'"
+            );
+        }
+    }
+    assert!(begin.elapsed() < MANY);
+    let late = call(&connection, "hi", "{}").await.unwrap_err();
+    assert!(matches!(late.fault(), Fault::Exited { .. }));
+}
+
+#[tokio::test]
+async fn a_signal_is_named() {
+    let fake = Fake::new("06", &[]);
+    let connection = fake.start().await.unwrap();
+    let error = call(&connection, "segv", "{}").await.unwrap_err();
+    insta::assert_snapshot!(
+        error,
+        @"call tool `segv` of server `fake`: the server was ended by signal 11 (SIGSEGV)"
+    );
+}
+
+#[tokio::test]
+async fn a_stubborn_server_is_killed_in_bounded_time() {
+    let fake = Fake::new("06", &[]);
+    let connection = fake.start().await.unwrap();
+    assert_eq!(said(&connection, "hi", "{}").await, "hi");
+    let begin = Instant::now();
+    let report = connection.shut_down().await;
+    assert!(begin.elapsed() < MANY);
+    assert!(report.terminated && report.killed, "{report:?}");
+    assert_eq!(report.exit.unwrap().signal(), Some(9));
+    assert_eq!(fake.log("stdin_eof").len(), 1);
+    assert_eq!(fake.log("sigterm_ignored").len(), 1);
+    assert!(Deadline::poll_until(MANY, || fake.processes() == 0));
+}

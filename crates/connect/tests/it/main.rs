@@ -1,0 +1,18 @@
+//! Whole connections against fake servers (`tests/data/servers`, run by `python3`).
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "helpers of tests are tests too"
+)]
+
+mod authority;
+mod calls;
+mod cases;
+mod catalog;
+mod config;
+mod launcher;
+mod negotiation;
+mod shutdown;
+mod support;
