@@ -1,8 +1,9 @@
 //! `cargo xtask bench`: how we compare with C programs that do the least possible.
 //!
 //! Absolute times are noise between machines; ratios of interleaved runs (A B A B) are not. The
-//! floors are C programs outside this repository, in `$PLENIPO_BENCH_DIR`; without them the
-//! absolute numbers are printed and the skip is said. Runs go at real-time priority if permitted.
+//! floors are C programs outside this repository, in `$PLENIPO_BENCH_DIR`; without them only the
+//! launcher's memory is measured, and the rest is said to be skipped. Runs go at real-time priority
+//! if permitted.
 
 mod calls;
 mod launch;

@@ -41,8 +41,11 @@ pub(crate) struct Dependency {
 
 impl Workspace {
     pub(crate) fn load() -> Outcome<Self> {
-        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let text = output(cargo(here).args(["metadata", "--format-version=1", "--no-deps"]))?;
+        // What cargo says now, not what it said when this was built: a target directory may be
+        // shared by several clones.
+        let here = std::env::var_os("CARGO_MANIFEST_DIR");
+        let here = here.map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+        let text = output(cargo(&here).args(["metadata", "--format-version=1", "--no-deps"]))?;
         let mut workspace: Self = serde_json::from_str(&text)
             .map_err(|error| Failure::new(format!("read `cargo metadata`: {error}")))?;
         workspace.packages.sort_by(|a, b| a.name.cmp(&b.name));

@@ -72,9 +72,12 @@ impl Row {
 impl fmt::Display for Row {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, ours, unit, against } = self;
-        write!(formatter, "{name:<28} {ours:>9.2} {unit}  ")?;
+        write!(formatter, "{name:<28} ")?;
+        if ours.is_finite() {
+            write!(formatter, "{ours:>9.2} {unit}  ")?;
+        }
         match against {
-            Against::Skipped(why) => return write!(formatter, "(no comparison: {why})"),
+            Against::Skipped(why) => return write!(formatter, "skipped: {why}"),
             Against::Beside { name, value } => {
                 let ratio = ours / value;
                 return write!(formatter, "{ratio:.2} × {name} ({value:.2} {unit}), no bar");
