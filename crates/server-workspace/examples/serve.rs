@@ -14,7 +14,5 @@ fn main() -> ExitCode {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
         return ExitCode::FAILURE;
     };
-    let served = runtime.block_on(serve(options));
-    runtime.shutdown_background();
-    if served.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if runtime.block_on(serve(options)).is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

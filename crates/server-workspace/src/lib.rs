@@ -26,6 +26,19 @@
 //! answered with an error and the connection goes on; batches are refused. Both eras are spoken, as
 //! each request says: 2024-11-05 … 2025-11-25 with `initialize`, 2026-07-28 with `_meta`.
 //!
+//! ```
+//! use plenipo_server_workspace::{ServerOptions, serve_on};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+//! let call = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+//! let mut answers = Vec::new();
+//! runtime.block_on(serve_on(ServerOptions::default(), &call[..], &mut answers))?;
+//! assert_eq!(answers, b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n");
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! Not here: parsing a policy, enforcing it, reading configuration or the process environment.
 #![forbid(unsafe_code)]
 

@@ -10,7 +10,6 @@ use std::sync::{Mutex, PoisonError};
 
 use plenipo_authority::SandboxedCommand;
 use rustix::io::{FdFlags, fcntl_setfd};
-use rustix::pipe::{PipeFlags, pipe_with};
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 
 use crate::group::ProcessGroup;
@@ -41,11 +40,12 @@ pub(crate) fn start(
     if !reporting {
         return start_process(&command, directory, None);
     }
-    let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+    let (read, write) = io::pipe()?;
     let number = u32::try_from(write.as_raw_fd()).map_err(io::Error::other)?;
-    let mut started = start_process(&command.with_report_fd(number), directory, Some(write))?;
+    let mut started =
+        start_process(&command.with_report_fd(number), directory, Some(write.into()))?;
     // The type is a pipe's reading end whatever writes into it.
-    started.report = Some(ChildStdout::from_std(read.into())?);
+    started.report = Some(ChildStdout::from_std(OwnedFd::from(read).into())?);
     Ok(started)
 }
 

@@ -1,12 +1,10 @@
 //! The server at its two ends: this process's stdin and stdout, or any pair of streams.
 
-use std::io::{self, Read};
-use std::pin::{Pin, pin};
-use std::task::{Context, Poll, ready};
-use std::thread;
+use std::io;
+use std::pin::pin;
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
@@ -14,18 +12,18 @@ use tokio::time::timeout;
 use crate::server::Server;
 use crate::{ServeError, ServerOptions};
 
+mod own;
+
 /// Frames that wait for the writer; beyond it requests are no longer read.
 const QUEUED_FRAMES: usize = 128;
 /// How long the last answers may take once the connection has ended.
 const LAST_WRITES: Duration = Duration::from_secs(1);
-const READ_BYTES: usize = 64 * 1024;
 
 /// Serves the host at this process's own stdin and stdout until stdin ends or SIGTERM, SIGINT or
 /// SIGHUP arrives. Running commands are ended first.
 ///
 /// Needs a tokio runtime with I/O and time. A current-thread runtime is enough and recommended: the
-/// server expects to be what its process is for, and that nobody else in it starts processes. End
-/// the runtime with `shutdown_background`: a write to a host that does not read never returns.
+/// server expects to be what its process is for, and that nobody else in it starts processes.
 ///
 /// # Errors
 /// [`ServeError`] when the options cannot be used, or reading or writing fails.
@@ -40,11 +38,11 @@ pub async fn serve(options: ServerOptions) -> Result<(), ServeError> {
             stop.try_send(()).ok();
         });
     }
-    let input = Stdin::start().map_err(|source| ServeError::Read { source })?;
-    serve_until(options, input, tokio::io::stdout(), async move {
+    let input = own::Stdin::start().map_err(|source| ServeError::Read { source })?;
+    let stop = async move {
         stopped.recv().await;
-    })
-    .await
+    };
+    serve_until(options, input, own::write_frames, stop).await
 }
 
 /// Serves the host at the other end of `input` and `output` until `input` ends.
@@ -56,18 +54,20 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    serve_until(options, input, output, std::future::pending()).await
+    let write = |frames| write_frames(output, frames);
+    serve_until(options, input, write, std::future::pending()).await
 }
 
-async fn serve_until<R, W>(
+/// `write` is the only writer: whole frames, in the order in which they were queued.
+async fn serve_until<R, F>(
     options: ServerOptions,
     input: R,
-    output: W,
+    write: impl FnOnce(mpsc::Receiver<Vec<u8>>) -> F,
     stop: impl Future<Output = ()>,
 ) -> Result<(), ServeError>
 where
     R: AsyncRead + Unpin,
-    W: AsyncWrite + Unpin,
+    F: Future<Output = io::Result<()>>,
 {
     let (outbox, frames) = mpsc::channel(QUEUED_FRAMES);
     let server = Server::new(options, outbox)?;
@@ -79,7 +79,7 @@ where
     };
     // When this ends the server notices, even in the middle of queueing an answer.
     let writing = async move {
-        let mut writing = pin!(write_frames(output, frames));
+        let mut writing = pin!(write(frames));
         tokio::select! {
             written = &mut writing => return written,
             () = stop => return Ok(()),
@@ -92,7 +92,6 @@ where
     served.and(written.map_err(|source| ServeError::Write { source }))
 }
 
-/// The only writer: whole frames, in the order in which they were queued.
 async fn write_frames<W: AsyncWrite + Unpin>(
     mut output: W,
     mut frames: mpsc::Receiver<Vec<u8>>,
@@ -104,56 +103,4 @@ async fn write_frames<W: AsyncWrite + Unpin>(
         }
     }
     output.flush().await
-}
-
-/// This process's stdin, read by a thread of its own that nobody waits for: a read that never
-/// returns does not keep a runtime from ending, as tokio's own stdin does.
-struct Stdin {
-    chunks: mpsc::Receiver<io::Result<Vec<u8>>>,
-    chunk: io::Cursor<Vec<u8>>,
-}
-
-impl Stdin {
-    fn start() -> io::Result<Self> {
-        let (sender, chunks) = mpsc::channel(1);
-        thread::Builder::new().name("stdin".to_owned()).spawn(move || read_stdin(&sender))?;
-        Ok(Self { chunks, chunk: io::Cursor::default() })
-    }
-}
-
-fn read_stdin(sender: &mpsc::Sender<io::Result<Vec<u8>>>) {
-    let mut buffer = vec![0; READ_BYTES];
-    loop {
-        let chunk = match io::stdin().lock().read(&mut buffer) {
-            Ok(0) => return,
-            Ok(count) => Ok(buffer.get(..count).unwrap_or_default().to_vec()),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => Err(error),
-        };
-        let last = chunk.is_err();
-        if sender.blocking_send(chunk).is_err() || last {
-            return;
-        }
-    }
-}
-
-impl AsyncRead for Stdin {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let count = Read::read(&mut self.chunk, buffer.initialize_unfilled())?;
-        if count > 0 {
-            buffer.advance(count);
-            return Poll::Ready(Ok(()));
-        }
-        match ready!(self.chunks.poll_recv(context)) {
-            None => Poll::Ready(Ok(())),
-            Some(chunk) => {
-                self.chunk = io::Cursor::new(chunk?);
-                self.poll_read(context, buffer)
-            }
-        }
-    }
 }

@@ -28,7 +28,7 @@ async fn becomes(mut condition: impl FnMut() -> bool) -> bool {
     true
 }
 
-async fn all_gone(marker: &str) -> bool {
+pub(crate) async fn all_gone(marker: &str) -> bool {
     becomes(|| processes_with_marker(marker).is_empty()).await
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Host, Launcher, text};
+use crate::harness::{Host, Launcher, meta, options, text};
 
 async fn enforcement(report: &str) -> Value {
     let launcher = Launcher::new();
@@ -69,4 +69,23 @@ async fn a_launcher_is_asked_for_its_help_once() {
     let result = host.call(json!({"command": "true"}), &launcher.meta("{}")).await;
     assert_eq!(result["structuredContent"]["enforcement"], json!({"reported": false}));
     assert_eq!(launcher.recorded("help"), "asked\nasked\n");
+}
+
+#[tokio::test]
+async fn a_launcher_whose_help_hangs_is_used_without_a_report() {
+    const SCRIPT: &str = "#!/bin/sh
+        [ \"$2\" = --help ] && echo --report-fd && sleep 1000 && exit
+        shift 4
+        exec \"$@\"";
+    let fixture = plenipo_testkit::Fixture::new();
+    let path = fixture.executable("launcher", SCRIPT);
+    let value = format!("help-{}", std::process::id());
+    let mut options = options();
+    options.additions.push(("FAKE_MARKER".into(), value.clone().into()));
+    let mut host = Host::new(options);
+    let result = host.call(json!({"command": "echo ran"}), &meta("{}", &path)).await;
+    assert_eq!(result["structuredContent"]["enforcement"], json!({"reported": false}));
+    assert_eq!(text(&result), "ran\n");
+    let marker = format!("FAKE_MARKER={value}");
+    assert!(crate::limits::all_gone(&marker).await);
 }
