@@ -1,9 +1,9 @@
 //! The seccomp filter: which kernel surface a sandboxed command can touch.
 //!
 //! Everything is allowed but a short list, because the file system and the network are confined by other layers; the
-//! list holds what could undo them or reach the kernel's more exposed parts. It is a table built once a launch (the
-//! kernel runs it once per system call number to make its own bitmap, so it has to stay short: 80 instructions at
-//! most). Sources: seccomp(2), `linux/seccomp.h`, `linux/filter.h`.
+//! list holds what could undo them or reach the kernel's more exposed parts. It is built once a launch. The kernel runs
+//! it once per system call number to make its own bitmap, so it is short (80 instructions at most) and looks the number
+//! up by halves instead of one after the other. Sources: seccomp(2), `linux/seccomp.h`, `linux/filter.h`.
 
 use crate::sys::Instruction;
 
@@ -15,6 +15,7 @@ const ABSENT: u32 = 0x0005_0000 | libc::ENOSYS.cast_unsigned();
 const LOAD: u16 = 0x20; // BPF_LD | BPF_W | BPF_ABS
 const EQUAL: u16 = 0x15; // BPF_JMP | BPF_JEQ | BPF_K
 const AT_LEAST: u16 = 0x35; // BPF_JMP | BPF_JGE | BPF_K
+const ABOVE: u16 = 0x25; // BPF_JMP | BPF_JGT | BPF_K
 const ANY_BIT: u16 = 0x45; // BPF_JMP | BPF_JSET | BPF_K
 const AND: u16 = 0x54; // BPF_ALU | BPF_AND | BPF_K
 const RETURN: u16 = 0x06; // BPF_RET | BPF_K
@@ -70,8 +71,10 @@ const ALWAYS: &[libc::c_long] = &[
     libc::SYS_fanotify_init,
     libc::SYS_open_by_handle_at,
     libc::SYS_kexec_load,
+    libc::SYS_kexec_file_load,
     libc::SYS_init_module,
     libc::SYS_finit_module,
+    libc::SYS_delete_module,
 ];
 
 /// Refused as well while the network is off: with no way to reach or offer an address, a socket is a pipe.
@@ -84,7 +87,11 @@ const WITHOUT_NETWORK: &[libc::c_long] = &[
     libc::SYS_sendmmsg,
 ];
 
-/// Builds the filter. With `network` off, sockets are AF_UNIX streams only; with it on, the usual internet families.
+/// Builds the filter.
+///
+/// With `network` off, sockets are connected AF_UNIX pairs in effect: they can neither be aimed nor bound. With it on,
+/// `socket` gives the internet families and, as before, pairs: a filter cannot see which path an AF_UNIX socket is
+/// connected to, and one of the host's would be a way out (a container daemon, a session bus).
 pub(crate) fn build(network: bool) -> Vec<Instruction> {
     let mut program = Vec::with_capacity(96);
     check_architecture(&mut program);
@@ -92,11 +99,12 @@ pub(crate) fn build(network: bool) -> Vec<Instruction> {
     refuse_flags(&mut program, libc::SYS_clone, NEW_NAMESPACES);
     refuse_terminal_injection(&mut program);
     if network {
-        sockets_by_family(&mut program);
+        internet_sockets(&mut program);
+        unix_streams_only(&mut program, &[libc::SYS_socketpair]);
         refuse_listed(&mut program, &[ALWAYS]);
     } else {
         refuse_addressed_send(&mut program);
-        unix_streams_only(&mut program);
+        unix_streams_only(&mut program, &[libc::SYS_socket, libc::SYS_socketpair]);
         refuse_listed(&mut program, &[ALWAYS, WITHOUT_NETWORK]);
     }
     program
@@ -175,12 +183,17 @@ fn refuse_addressed_send(program: &mut Vec<Instruction>) {
 }
 
 /// SOCK_DGRAM (and SOCK_RAW, its alias in AF_UNIX) can be aimed at any named socket per message, so it is not offered.
-fn unix_streams_only(program: &mut Vec<Instruction>) {
+fn unix_streams_only(program: &mut Vec<Instruction>, calls: &[libc::c_long]) {
     const STREAM: u32 = libc::SOCK_STREAM.cast_unsigned();
     const SEQUENCED: u32 = libc::SOCK_SEQPACKET.cast_unsigned();
+    const BODY: u8 = 8;
+    let last = calls.len().saturating_sub(1);
+    for (index, call) in calls.iter().enumerate() {
+        let to_body = u8::try_from(last - index).unwrap_or(u8::MAX);
+        let otherwise = if index == last { BODY } else { 0 };
+        program.push(jump(EQUAL, number(*call), to_body, otherwise));
+    }
     program.extend([
-        jump(EQUAL, number(libc::SYS_socket), 1, 0),
-        jump(EQUAL, number(libc::SYS_socketpair), 0, 8),
         load(argument(0)),
         jump(EQUAL, libc::AF_UNIX.cast_unsigned(), 0, 5),
         load(argument(1)),
@@ -193,11 +206,10 @@ fn unix_streams_only(program: &mut Vec<Instruction>) {
 }
 
 /// AF_NETLINK stays: resolvers list interfaces with it, and without capabilities it can only read.
-fn sockets_by_family(program: &mut Vec<Instruction>) {
+fn internet_sockets(program: &mut Vec<Instruction>) {
     program.extend([
-        jump(EQUAL, number(libc::SYS_socket), 0, 7),
+        jump(EQUAL, number(libc::SYS_socket), 0, 6),
         load(argument(0)),
-        jump(EQUAL, libc::AF_UNIX.cast_unsigned(), 4, 0),
         jump(EQUAL, libc::AF_INET.cast_unsigned(), 3, 0),
         jump(EQUAL, libc::AF_INET6.cast_unsigned(), 2, 0),
         jump(EQUAL, libc::AF_NETLINK.cast_unsigned(), 1, 0),
@@ -206,13 +218,56 @@ fn sockets_by_family(program: &mut Vec<Instruction>) {
     ]);
 }
 
+/// Neighbouring call numbers, first and last.
+type Range = (u32, u32);
+
+/// Ends the program: a search by halves among the listed numbers, then the two answers.
 fn refuse_listed(program: &mut Vec<Instruction>, lists: &[&[libc::c_long]]) {
-    let calls: Vec<u32> = lists.iter().copied().flatten().map(|call| number(*call)).collect();
-    for (index, call) in calls.iter().enumerate() {
-        let to_refusal = u8::try_from(calls.len() - index).unwrap_or(u8::MAX);
-        program.push(jump(EQUAL, *call, to_refusal, 0));
+    let ranges = ranges(lists.iter().copied().flatten().map(|call| number(*call)).collect());
+    let Some((lowest, _)) = ranges.first() else { return program.push(answer(ALLOW)) };
+    let start = program.len() + 1;
+    let mut search = Vec::with_capacity(2 * ranges.len());
+    halve(&mut search, &ranges);
+    program.push(jump(AT_LEAST, *lowest, 0, u8::try_from(search.len()).unwrap_or(u8::MAX)));
+    program.extend(search);
+    let end = program.len();
+    for (index, instruction) in program.iter_mut().enumerate().skip(start) {
+        if instruction.code == ABOVE {
+            let to_answers = u8::try_from(end - index - 1).unwrap_or(u8::MAX);
+            *instruction = jump(ABOVE, instruction.operand, to_answers, to_answers + 1);
+        }
     }
     program.extend([answer(ALLOW), answer(REFUSE)]);
+}
+
+fn ranges(mut calls: Vec<u32>) -> Vec<Range> {
+    calls.sort_unstable();
+    let mut ranges: Vec<Range> = Vec::new();
+    for call in calls {
+        match ranges.last_mut() {
+            Some((_, last)) if call <= *last + 1 => *last = call,
+            _ => ranges.push((call, call)),
+        }
+    }
+    ranges
+}
+
+/// Finds the range that starts at or below the number, and compares with its end; the jumps from there are filled in
+/// by the caller.
+fn halve(search: &mut Vec<Instruction>, ranges: &[Range]) {
+    if let [(_, last)] = ranges {
+        return search.push(jump(ABOVE, *last, 0, 0));
+    }
+    let (below, above) = ranges.split_at(ranges.len() / 2);
+    let Some((first, _)) = above.first() else { return };
+    let at = search.len();
+    search.push(jump(AT_LEAST, *first, 0, 0));
+    halve(search, below);
+    let skipped = u8::try_from(search.len() - at - 1).unwrap_or(u8::MAX);
+    if let Some(instruction) = search.get_mut(at) {
+        instruction.jump_true = skipped;
+    }
+    halve(search, above);
 }
 
 #[cfg(test)]

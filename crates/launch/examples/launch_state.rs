@@ -1,0 +1,107 @@
+//! The smallest program that runs a command under a sandbox state:
+//!
+//! ```text
+//! launch_state --sandbox-state-json STATE|@FILE [--report-fd N] [--home DIR] -- COMMAND [ARGUMENT…]
+//! ```
+//!
+//! `plenipo sandbox` is the same with configuration, hints and proper argument checks; this one exists to show the
+//! library's use, and for the crate's own tests. Exit codes are those of [`plenipo_launch::launch`], 125 for a refusal.
+
+use std::error::Error;
+use std::ffi::OsString;
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use plenipo_launch::{LaunchError, LaunchRequest, Protections, inherited_descriptor, launch};
+use plenipo_policy::State;
+
+const REFUSED: u8 = 125;
+
+/// What the command line says.
+#[derive(Default)]
+struct Arguments {
+    state: String,
+    report: Option<i32>,
+    home: Option<PathBuf>,
+    command: Vec<OsString>,
+}
+
+fn main() -> ExitCode {
+    let arguments = match parse(std::env::args_os().skip(1)) {
+        Ok(arguments) => arguments,
+        Err(error) => return say(&*error),
+    };
+    // Taken over before anything else is opened: a descriptor of this program's own could get the same number.
+    let report = match arguments.report.map(inherited_descriptor).transpose() {
+        Ok(report) => report,
+        Err(error) => return say(&error),
+    };
+    run(arguments, report).unwrap_or_else(|error| say(&*error))
+}
+
+fn run(arguments: Arguments, report: Option<OwnedFd>) -> Result<ExitCode, Box<dyn Error>> {
+    let refusals = report.as_ref().map(OwnedFd::try_clone).transpose()?;
+    let mut request = request(arguments)?;
+    request.report = report;
+    match launch(request) {
+        Ok(code) => Ok(ExitCode::from(code)),
+        Err(error) => Ok(refuse(&error, refusals)),
+    }
+}
+
+fn request(arguments: Arguments) -> Result<LaunchRequest, Box<dyn Error>> {
+    let text = match arguments.state.strip_prefix('@') {
+        Some(file) => std::fs::read_to_string(file)?,
+        None => arguments.state,
+    };
+    let state = State::parse(&text)?;
+    let mut context = state.resolve_context();
+    context.home.clone_from(&arguments.home);
+    let policy = state.profile.resolve(&context)?;
+    let mut request = LaunchRequest::new(policy, arguments.command);
+    request.protections = Protections::of_executable(&std::env::current_exe()?);
+    if let Some(home) = &arguments.home {
+        request.protections = request.protections.with_home(home);
+    }
+    request.temporary = vec![PathBuf::from("/tmp")];
+    request.unknown_members = state.unknown_members;
+    Ok(request)
+}
+
+fn parse(mut words: impl Iterator<Item = OsString>) -> Result<Arguments, Box<dyn Error>> {
+    let mut arguments = Arguments::default();
+    while let Some(word) = words.next() {
+        let mut text = || words.next().and_then(|value| value.into_string().ok());
+        match word.to_str() {
+            Some("--sandbox-state-json") => arguments.state = text().ok_or("a state is missing")?,
+            Some("--report-fd") => {
+                arguments.report = Some(text().ok_or("a descriptor is missing")?.parse()?);
+            }
+            Some("--home") => arguments.home = text().map(PathBuf::from),
+            Some("--") => arguments.command = words.by_ref().collect(),
+            _ => return Err(format!("unexpected argument {}", word.display()).into()),
+        }
+    }
+    Ok(arguments)
+}
+
+fn refuse(error: &LaunchError, report: Option<OwnedFd>) -> ExitCode {
+    if let Some(report) = report {
+        // The exit code and stderr still say it if the reader is gone.
+        drop(std::fs::File::from(report).write_all(error.to_line().as_bytes()));
+    }
+    say(error)
+}
+
+fn say(error: &dyn Error) -> ExitCode {
+    let mut text = format!("launch_state: failed to {error}");
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    drop(writeln!(std::io::stderr(), "{text}"));
+    ExitCode::from(REFUSED)
+}
