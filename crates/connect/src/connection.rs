@@ -70,7 +70,7 @@ impl Connection {
             let limit = options.probe_timeout.min(options.start_timeout / 3);
             match negotiate::probe(&peer, &modern, limit).await {
                 Probe::Modern(agreement) => {
-                    peer.set_modern();
+                    peer.settle_era(true);
                     return Ok(Self::agreed(peer, process, options, agreement, Some(modern)));
                 }
                 Probe::Legacy => {}
@@ -84,6 +84,7 @@ impl Connection {
                 }
             }
         }
+        peer.settle_era(false);
         let limit = options.start_timeout;
         match negotiate::initialize(&peer, &options.client, deadline, limit).await {
             Ok(agreement) => Ok(Self::agreed(peer, process, options, agreement, None)),

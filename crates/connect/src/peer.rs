@@ -3,8 +3,8 @@
 mod receive;
 mod warnings;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use plenipo_wire::encode::{self, ObjectWriter};
@@ -30,9 +30,19 @@ pub(crate) struct Peer {
     pub(crate) warnings: Warnings,
     /// Counts `list_changed`; a catalog listed at an older count is stale.
     pub(crate) list_changes: AtomicU64,
-    /// A modern peer gets no responses.
-    pub(crate) modern: AtomicBool,
+    questions: Mutex<Questions>,
 }
+
+/// What becomes of the server's own requests: a modern peer gets no responses, so while the era is
+/// unknown they are kept, up to a bound.
+#[derive(Debug)]
+enum Questions {
+    Kept(Vec<(RequestId, String)>),
+    Answered,
+    Rejected,
+}
+
+const KEPT_QUESTIONS: usize = 64;
 
 /// Why a request has no result.
 #[derive(Debug)]
@@ -53,7 +63,7 @@ impl Peer {
             observer,
             warnings: Warnings::default(),
             list_changes: AtomicU64::new(0),
-            modern: AtomicBool::new(false),
+            questions: Mutex::new(Questions::Kept(Vec::new())),
         }
     }
 
@@ -115,8 +125,19 @@ impl Peer {
         }
     }
 
-    pub(crate) fn set_modern(&self) {
-        self.modern.store(true, Ordering::Release);
+    /// The era is known: questions that came before are answered or rejected now.
+    pub(crate) fn settle_era(&self, modern: bool) {
+        let settled = if modern { Questions::Rejected } else { Questions::Answered };
+        let before = std::mem::replace(&mut *self.lock_questions(), settled);
+        if let Questions::Kept(kept) = before {
+            for (id, method) in kept {
+                self.receive_request(&id, &method);
+            }
+        }
+    }
+
+    fn lock_questions(&self) -> MutexGuard<'_, Questions> {
+        self.questions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn closed_or(&self, fault: Fault) -> RequestFault {

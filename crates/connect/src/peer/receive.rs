@@ -12,7 +12,7 @@ use plenipo_wire::{
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use super::warnings::Kind;
-use super::{Peer, Reply};
+use super::{KEPT_QUESTIONS, Peer, Questions, Reply};
 use crate::error::PeerError;
 use crate::observer::Event;
 use crate::text::{shown, shown_bytes};
@@ -41,6 +41,25 @@ pub(crate) async fn read(
 impl Peer {
     fn receive(&self, line: &[u8]) {
         match Incoming::parse(line) {
+            Err(ParseFault::Batch) => self.receive_batch(line),
+            message => self.receive_message(message, line),
+        }
+    }
+
+    /// Revision 2025-03-26 lets a server put messages into an array; batches do not nest.
+    fn receive_batch(&self, line: &[u8]) {
+        let messages: Vec<&RawValue> = serde_json::from_slice(line).unwrap_or_default();
+        if messages.is_empty() {
+            return self.receive_fault(&ParseFault::Batch, line);
+        }
+        for message in messages {
+            let message = message.get().as_bytes();
+            self.receive_message(Incoming::parse(message), message);
+        }
+    }
+
+    fn receive_message(&self, message: Result<Incoming<'_>, ParseFault>, line: &[u8]) {
+        match message {
             Ok(Incoming::Success { id, result }) => {
                 self.receive_answer(&id, || Reply::Result(result.to_owned()));
             }
@@ -110,11 +129,20 @@ impl Peer {
     }
 
     /// Answers at once, also while calls are waiting.
-    fn receive_request(&self, id: &RequestId, method: &str) {
-        if self.modern.load(Ordering::Acquire) {
-            return self.warn_once(Kind::RequestOnModern, || {
-                format!("it sends the request `{}`, which its revision forbids", shown(method))
-            });
+    pub(super) fn receive_request(&self, id: &RequestId, method: &str) {
+        match &mut *self.lock_questions() {
+            Questions::Kept(kept) => {
+                if kept.len() < KEPT_QUESTIONS {
+                    kept.push((id.clone(), method.to_owned()));
+                }
+                return;
+            }
+            Questions::Answered => {}
+            Questions::Rejected => {
+                return self.warn_once(Kind::RequestOnModern, || {
+                    format!("it sends the request `{}`, which its revision forbids", shown(method))
+                });
+            }
         }
         let queued = self.outbox.push_answer(|out| match method {
             methods::PING => encode::write_success(out, id, &Fragment::object_empty()),

@@ -339,3 +339,14 @@ async fn cancelling_works_while_the_tools_are_being_listed() {
     assert_eq!(cancelled.unwrap_err().kind(), ErrorKind::Cancelled);
     connection.shut_down().await;
 }
+
+#[tokio::test]
+async fn odd_notices_batches_and_json_that_is_no_message_harm_no_call() {
+    let fake = Fake::new("peer", &[]);
+    let connection = fake.start().await.unwrap();
+    assert_eq!(said(&connection, "notices", "{}").await, "batched");
+    assert!(said(&connection, "line", "{}").await.contains("line"));
+    assert_eq!(fake.seen.warnings(), ["it sends JSON that is no message: 1"]);
+    until(|| fake.log("answer").len() == 1).await;
+    connection.shut_down().await;
+}

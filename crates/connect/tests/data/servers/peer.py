@@ -49,7 +49,7 @@ def page(params):
     if LIST == "mute":
         return None
     return names("line", "hold", "silent", "steps", "forever", "stuck", "grow", "rpc_error", "tool_error", "typed",
-                 "fields", "double", "env", "cwd", "stderr", "die", "huge", "doze", "nothing", *extra)
+                 "fields", "double", "env", "cwd", "stderr", "die", "huge", "doze", "notices", "nothing", *extra)
 
 
 def call(i, name, args, line):
@@ -94,6 +94,16 @@ def call(i, name, args, line):
         os._exit(args["code"])
     elif name == "huge":
         ok(i, text("x" * args["size"]))
+    elif name == "notices":
+        note("notifications/message", {"level": "info"})
+        note("notifications/message")
+        note("notifications/progress", {"progress": "much"})
+        note("notifications/progress", [1])
+        note("notifications/tools/list_changed", 7)
+        note("notifications/unheard/of", {"a": 1})
+        raw(b'[1,2,[3]]\n{"foo":1}\n[]\n7\nnull\n{"id":{},"result":1}\n')
+        raw(b'[{"jsonrpc":"2.0","id":"p","method":"ping"},')
+        raw(json.dumps({"jsonrpc": "2.0", "id": i, "result": text("batched")}).encode() + b"]\n")
     elif name == "doze":
         time.sleep(args["seconds"])
         ok(i, text("awake"))
@@ -115,8 +125,13 @@ def progress(i, name, args, m):
 
 for line in sys.stdin:
     m = json.loads(line)
-    log("in", method=m.get("method"), id=m.get("id"), params=m.get("params"))
+    log("in" if "method" in m else "answer", method=m.get("method"), id=m.get("id"), params=m.get("params"),
+        result=m.get("result"))
     method, i, params = m.get("method"), m.get("id"), m.get("params")
+    if method is None:
+        continue
+    if method == "server/discover" and os.environ.get("F_ASKS"):
+        send({"jsonrpc": "2.0", "id": "before", "method": "ping"})
     if method == "notifications/cancelled" and params["requestId"] in held:
         held.remove(params["requestId"])
         ok(params["requestId"], text("too late"))
@@ -126,7 +141,7 @@ for line in sys.stdin:
         ok(i, {"supportedVersions": [MODERN], "capabilities": CAPS, "resultType": "complete",
                "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "peer", "version": "1"}}})
         if os.environ.get("F_ASKS"):
-            send({"jsonrpc": "2.0", "id": "q", "method": "ping"})
+            send({"jsonrpc": "2.0", "id": "after", "method": "ping"})
     elif method == "server/discover" and ERA == "code":
         send({"jsonrpc": "2.0", "id": i, "error": json.loads(os.environ["F_ERROR"])})
     elif method == "initialize" and ERA != "modern":
