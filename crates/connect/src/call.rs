@@ -2,7 +2,7 @@
 //!
 //! Three kinds of failure stay apart: a tool that says it failed is an outcome with
 //! [`is_error`](CallOutcome::is_error); an error answer of the server is
-//! [`Fault::Peer`](crate::Fault::Peer); everything else is local.
+//! [`Fault::Peer`]; everything else is local.
 
 mod cancel;
 mod flight;

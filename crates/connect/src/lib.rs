@@ -14,6 +14,25 @@
 //! never reads the process environment, and never enforces a policy; it takes its decisions about
 //! authority from [`plenipo_authority`].
 //!
+//! ```no_run
+//! use plenipo_connect::{CallRequest, ConnectOptions, Connection, ServerName, StdioCommand};
+//! use plenipo_wire::Fragment;
+//!
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut command = StdioCommand::new("/usr/bin/my-server");
+//! command.environment([("PATH", "/usr/bin:/bin")]);
+//! let name = ServerName::new("mine").ok_or("not a server name")?;
+//! let connection = Connection::start(name, &command, ConnectOptions::default()).await?;
+//!
+//! let authority = connection.capture(None).await; // or Some(SandboxState::capture(…)?)
+//! let arguments = Fragment::parse(r#"{"path": "notes.txt"}"#)?;
+//! let outcome = connection.call(CallRequest::new("read", Some(arguments), authority)).await?;
+//! println!("{}", outcome.result());
+//! connection.shut_down().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! Now: servers over stdio on this machine. A tokio runtime with I/O and time has to be running.
 #![forbid(unsafe_code)]
 

@@ -79,6 +79,11 @@ impl Pending {
         (0..self.lock().next).contains(&id)
     }
 
+    /// How many wait.
+    pub(crate) fn len(&self) -> usize {
+        self.lock().waiting.len()
+    }
+
     pub(crate) fn is_waiting(&self, id: i64) -> bool {
         self.lock().waiting.contains_key(&id)
     }

@@ -21,6 +21,8 @@ use crate::pending::Reply;
 /// How long the notice of a cancellation may take to be written.
 const NOTICE: Duration = Duration::from_millis(250);
 const DEFAULT_TOTAL: u32 = 4;
+/// From this many calls in flight on, frames are gathered before they are written.
+const CROWD: usize = 8;
 
 pub(super) struct Flight<'a> {
     connection: &'a Connection,
@@ -146,6 +148,10 @@ impl<'a> Flight<'a> {
         sink: Option<&ProgressSink>,
     ) -> Result<Reply, RequestFault> {
         let mut exchange = pin!(async {
+            if peer.pending.len() >= CROWD {
+                // Others are about to send too: one write then carries all their frames.
+                tokio::task::yield_now().await;
+            }
             peer.flush().await?;
             receiver.await.map_err(|_| RequestFault::Fault(Fault::ShutDown))
         });

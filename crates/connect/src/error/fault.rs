@@ -260,6 +260,17 @@ impl Fault {
                  `env`"
                     .to_owned()
             }
+            Self::Exited { .. } | Self::OutputClosed => {
+                "its stderr may say why; of the environment it gets only an allow-list, so name \
+                 what else it needs in `env_vars` or `env`"
+                    .to_owned()
+            }
+            Self::UnsupportedVersion { .. } => "update the server".to_owned(),
+            Self::BadAnswer { .. } | Self::ResultType { .. } | Self::Listing(_) => {
+                "the server breaks the protocol: update it, or tell its author".to_owned()
+            }
+            Self::NotReading { .. } => "the server is stuck: start it anew".to_owned(),
+            Self::ToolChanged => "look at the tool again, then call it".to_owned(),
             Self::NoAnswer { language_server_framing: true, .. } => {
                 "the server frames its messages with Content-Length headers; MCP over stdio wants \
                  one JSON text a line"

@@ -203,7 +203,13 @@ fn leading_id(prefix: &[u8]) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::observer::Silent;
+    use crate::server_name::ServerName;
 
     #[test]
     fn the_id_of_a_cut_message_is_found() {
@@ -212,5 +218,60 @@ mod tests {
         assert_eq!(leading_id(br#"{"result":{"id":9,"#), None);
         assert_eq!(leading_id(br#"{"jsonrpc":"2.0","method":"x","id":3"#), None);
         assert_eq!(leading_id(b"\xff\xff"), None);
+    }
+
+    /// Messages and scraps of messages, well-formed or not.
+    fn stream() -> impl Strategy<Value = Vec<u8>> {
+        let scrap = prop::sample::select(vec![
+            "{\"jsonrpc\":\"2.0\",",
+            "\"id\":0",
+            "\"id\":\"1\"",
+            "\"id\":null",
+            "\"id\":-9e99",
+            ",\"result\":{}",
+            ",\"result\":null",
+            ",\"error\":{\"code\":1}",
+            ",\"error\":7",
+            ",\"method\":\"ping\"",
+            ",\"method\":\"notifications/progress\"",
+            ",\"params\":{\"progressToken\":0,\"progress\":1e999}",
+            ",\"params\":[]",
+            ",\"method\":\"notifications/tools/list_changed\"",
+            "}",
+            "}\n",
+            "\n",
+            "[",
+            "]",
+            ",",
+            "\"\\ud800\"",
+            "\u{feff}",
+            "Content-Length: 3\r\n",
+        ]);
+        let piece = prop_oneof![
+            4 => scrap.prop_map(|scrap| scrap.as_bytes().to_vec()),
+            1 => prop::collection::vec(any::<u8>(), 0..20),
+        ];
+        prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_a_server_writes_can_crash_the_reader_or_answer_a_call_twice(
+            bytes in stream(), limit in 8_usize..200,
+        ) {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+            runtime.block_on(async {
+                let name = ServerName::new("s").unwrap();
+                let stdin = Box::pin(tokio::io::sink());
+                let peer = Peer::new(name, stdin, Arc::new(Silent));
+                peer.settle_era(false);
+                let (first, mut answer) = peer.pending.register(None).unwrap();
+                let (second, _other) = peer.pending.register(None).unwrap();
+                read(&peer, &*bytes, limit).await;
+                let answered = answer.try_recv().is_ok();
+                assert_eq!(answered, !peer.pending.is_waiting(first));
+                peer.pending.forget(second);
+            });
+        }
     }
 }

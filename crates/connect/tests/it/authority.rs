@@ -29,7 +29,7 @@ async fn received(connection: &Connection, state: Option<&str>) -> String {
     text(&connection.call(CallRequest::new("line", None, authority)).await.unwrap())
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_of_ten_thousand_alternating_calls_carries_its_own_state() {
     let fake = Fake::new("peer", &[OPTED_IN]);
     let connection = Arc::new(fake.start().await.unwrap());

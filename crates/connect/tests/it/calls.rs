@@ -12,7 +12,7 @@ use crate::support::{Fake, call, request, said, text, until};
 
 const MANY: Duration = Duration::from_secs(10);
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hundred_interleaved_answers_reach_their_calls() {
     let fake = Fake::new("peer", &[]);
     let connection = Arc::new(fake.start().await.unwrap());

@@ -110,8 +110,10 @@ async fn a_crash_fails_every_waiting_call_at_once_with_code_and_last_words() {
         }
     }
     assert!(begin.elapsed() < MANY);
+    assert_eq!(connection.stderr_tail(), ["Traceback: KeyError 'API_KEY'"]);
     let late = call(&connection, "hi", "{}").await.unwrap_err();
     assert!(matches!(late.fault(), Fault::Exited { .. }));
+    assert!(late.hint().unwrap().contains("stderr"));
 }
 
 #[tokio::test]
