@@ -19,9 +19,15 @@ pub(crate) struct Program {
 }
 
 const AFTER_HELP: &str = "\
-Exit codes: 0 done; 1 the tool reported an error; 2 usage or configuration; 3 a server could not be started or was \
-lost; 4 it broke the protocol or answered with an error; 6 refused by trust, policy or changed authority; 124 timeout; \
-130 Ctrl-C.";
+Exit codes:
+    0  done
+    1  the tool reported an error
+    2  usage or configuration
+    3  a server could not be started or was lost
+    4  a server broke the protocol or answered with an error
+    6  refused by trust, policy or changed authority
+  124  timeout
+  130  Ctrl-C";
 
 /// Options that stand before or after any command.
 #[derive(Debug, Clone, Args)]
@@ -39,9 +45,7 @@ pub(crate) struct Global {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Call a tool of a server.
     Call(CallArguments),
-    /// Run one command under a sandbox state or a permission profile.
     Sandbox(SandboxArguments),
     /// Show what this machine can enforce, and how to fix what it can't.
     Doctor,
@@ -64,8 +68,10 @@ pub(crate) enum ServerCommand {
 
 /// Call a tool and print its text.
 ///
-/// Values are typed by the tool's input schema: key=value is text, a number or true/false as the schema wants, and one
-/// item of a list; key:=JSON is taken as JSON; key=@FILE is the content of a file (key=@@x is the text @x).
+/// Values are typed by the tool's input schema:
+///   key=value    text, a number or true/false as the schema wants; one item of a list
+///   key:=JSON    JSON
+///   key=@FILE    the content of a file (key=@@x is the text @x)
 ///
 /// Examples:
 ///   plenipo call workspace.run command='make test'

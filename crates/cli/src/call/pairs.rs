@@ -7,7 +7,7 @@ use plenipo_wire::{Fragment, RawValue, object};
 use serde_json::Value;
 
 use crate::arguments::CallArguments;
-use crate::failure::Failure;
+use crate::failure::{Failure, with_sources};
 
 use super::schema::{InputSchema, Property, Types};
 
@@ -103,8 +103,11 @@ fn split(word: &OsStr) -> Result<(String, Given), Failure> {
     };
     if let Some(name) = name.strip_suffix(':').filter(|name| !name.is_empty()) {
         let fragment = Fragment::parse(value).map_err(|error| {
-            Failure::usage(format!("the value of `{name}` is not JSON: {error}"))
-                .with_hint(format!("write {name}={value} to pass it as text"))
+            Failure::usage(format!(
+                "the value of `{name}` is not JSON: failed to {}",
+                with_sources(&error)
+            ))
+            .with_hint(format!("write {name}={value} to pass it as text"))
         })?;
         return Ok((name.to_owned(), Given::Json(fragment.as_str().to_owned())));
     }
@@ -187,8 +190,9 @@ fn base(text: &str) -> Result<Fragment, Failure> {
         None if text == "-" => read(std::io::stdin(), "standard input")?,
         None => text.to_owned(),
     };
-    Fragment::parse_object(&text)
-        .map_err(|error| Failure::usage(format!("--args is not a JSON object: {error}")))
+    Fragment::parse_object(&text).map_err(|error| {
+        Failure::usage(format!("--args is not a JSON object: failed to {}", with_sources(&error)))
+    })
 }
 
 fn read_file(path: &str) -> Result<String, Failure> {
@@ -210,6 +214,3 @@ fn read(source: impl Read, what: &str) -> Result<String, Failure> {
         Err(_) => Err(failed(&"it is not UTF-8 text")),
     }
 }
-
-#[cfg(test)]
-mod tests;

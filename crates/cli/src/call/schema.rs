@@ -162,6 +162,3 @@ impl Property {
         format!("{}{mark}: {types}", self.name)
     }
 }
-
-#[cfg(test)]
-mod tests;

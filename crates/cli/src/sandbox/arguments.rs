@@ -9,8 +9,9 @@ use crate::arguments::Global;
 
 /// Run one command under a sandbox state or a permission profile.
 ///
-/// The command's exit code is passed through; 128+n for signal n, 126 not executable, 127 not found, and 125 when the
-/// sandbox itself refused: then nothing has run, one sentence says why on stderr, and --report-fd gets it as JSON.
+/// The command's exit code is passed through; 128+n for signal n, 126 not executable,
+/// 127 not found, and 125 when the sandbox itself refused: then nothing has run, one sentence
+/// says why on stderr, and --report-fd gets it as JSON.
 ///
 /// Examples:
 ///   plenipo sandbox -P :read-only -- git status

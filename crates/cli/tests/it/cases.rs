@@ -1,0 +1,96 @@
+//! Trouble that real servers made, seen from the command line. The servers are `connect`'s test data.
+
+use std::time::{Duration, Instant};
+
+use plenipo_testkit::processes_with_marker;
+
+use crate::support::{Bench, data, python};
+
+/// A configuration with one of the servers as `case`, marked so that its processes can be found.
+fn case(bench: &Bench, number: &str) -> Option<(String, String)> {
+    let python = python()?;
+    let servers = data("../connect/tests/data/servers");
+    for name in [format!("{number}.py"), "common.py".to_owned()] {
+        bench.fixture.file(&name, std::fs::read(servers.join(&name)).unwrap());
+    }
+    let script = bench.fixture.join(format!("{number}.py"));
+    let marker = format!("case-{number}-{}", std::process::id());
+    let text = format!(
+        "[mcp_servers.case]\ncommand = {python:?}\nargs = [{script:?}]\nenv = {{ CASE = {marker:?} }}\n"
+    );
+    Some((bench.configuration(&text), format!("CASE={marker}")))
+}
+
+#[test]
+fn noise_bom_and_crlf_are_skipped_with_one_warning() {
+    let bench = Bench::new();
+    let Some((config, _)) = case(&bench, "01") else { return };
+    let ran = bench.run(["call", "--config", &config, "case.echo", "s=hi"]);
+    ran.expect(0);
+    assert_eq!(ran.stdout, "echo:hi\n");
+    assert_eq!(ran.stderr.matches("warning:").count(), 1, "{}", ran.stderr);
+}
+
+#[test]
+fn split_utf8_big_lines_and_bad_bytes_lose_nothing() {
+    let bench = Bench::new();
+    let Some((config, _)) = case(&bench, "02") else { return };
+    let text = "\u{8bfb}\u{53d6} \u{1f600}\u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467} na\u{ef}ve \u{2028} end";
+    let read = bench.run(["call", "--config", &config, "case.read"]);
+    read.expect(0);
+    assert_eq!(read.stdout, format!("{text}\n"));
+    let big = bench.run(["call", "--config", &config, "case.big"]);
+    big.expect(0);
+    assert_eq!(big.stdout.trim_end_matches('\n'), text.repeat(100_000));
+    let bad = bench.run(["call", "--config", &config, "case.badbytes"]);
+    bad.expect(0);
+    assert_eq!(bad.stdout, "after bad bytes\n");
+    let small =
+        bench.run(["call", "--config", &config, "case.big", "--max-message-size", "100000"]);
+    small.expect(3);
+    assert!(small.stderr.contains("100000"), "{}", small.stderr);
+}
+
+#[test]
+fn a_crash_is_told_at_once_with_code_and_last_words() {
+    let bench = Bench::new();
+    let Some((config, marker)) = case(&bench, "06") else { return };
+    let begun = Instant::now();
+    let crash = bench.run(["call", "--config", &config, "case.crash"]);
+    crash.expect(3);
+    assert!(crash.stderr.contains("`case`"), "{}", crash.stderr);
+    assert!(crash.stderr.contains("42"), "{}", crash.stderr);
+    assert!(crash.stderr.contains("Traceback: KeyError 'API_KEY'"), "{}", crash.stderr);
+    let segv = bench.run(["call", "--config", &config, "case.segv"]);
+    segv.expect(3);
+    assert!(segv.stderr.contains("SIGSEGV"), "{}", segv.stderr);
+    assert!(begun.elapsed() < Duration::from_secs(60), "a crash is no timeout");
+    assert!(processes_with_marker(&marker).is_empty());
+}
+
+#[test]
+fn a_stubborn_server_is_ended_and_its_answer_comes_before_that() {
+    let bench = Bench::new();
+    let Some((config, marker)) = case(&bench, "06") else { return };
+    let ran = bench.run(["call", "--config", &config, "case.hi"]);
+    ran.expect(0);
+    assert_eq!(ran.stdout, "hi\n");
+    assert!(processes_with_marker(&marker).is_empty());
+}
+
+/// Exit codes, input and output, temporary files, sockets and leftovers, by a driver that knows only the contract.
+#[test]
+fn the_launcher_is_transparent() {
+    let bench = Bench::new();
+    let Some(python) = python() else { return };
+    let driver = data("tests/data/transparent_launcher.py").display().to_string();
+    let tool = format!("{} sandbox", bench.program().display());
+    let mut command = bench.command_of(python.into(), [driver, tool]);
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}");
+    assert!(
+        said.lines().count() >= 18 && said.lines().all(|line| line.starts_with("ok  ")),
+        "{said}"
+    );
+}

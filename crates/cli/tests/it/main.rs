@@ -1,0 +1,19 @@
+//! The built program, used as a person would: arguments in; stdout, stderr, exit codes and files out.
+#![expect(clippy::disallowed_methods, reason = "tests start the program under test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "what cannot go on in a test has failed it"
+)]
+
+mod call;
+mod cases;
+mod doctor;
+mod enforcer;
+mod golden;
+mod help;
+mod interrupt;
+mod peers;
+mod sandbox;
+mod support;

@@ -1,0 +1,213 @@
+//! `plenipo sandbox`: the state form, the profile form, and what is refused.
+
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use crate::support::{Bench, Ran, as_each_user};
+
+/// A state with the whole file system readable, the workspace writable, and whatever `extra` members add.
+fn state(bench: &Bench, extra: &str) -> String {
+    let workspace = bench.workspace.display();
+    format!(
+        r#"{{"permissionProfile":{{"type":"managed","file_system":{{"type":"restricted","entries":[{{"path":{{"type":"special","value":{{"kind":"root"}}}},"access":"read"}},{{"path":{{"type":"path","path":"{workspace}"}},"access":"write"}}]}},"network":"restricted"}},"sandboxCwd":"file://{workspace}"{extra}}}"#
+    )
+}
+
+fn sandbox(bench: &Bench, state: &str, command: &[&str]) -> Ran {
+    let mut words = vec!["sandbox", "--sandbox-state-json", state, "--"];
+    words.extend(command);
+    bench.run(words)
+}
+
+#[test]
+fn the_state_comes_by_argument_file_descriptor_or_input() {
+    as_each_user(|bench| {
+        let state = state(bench, "");
+        let command = ["sh", "-c", "echo in > file && cat file"];
+        assert_eq!(sandbox(bench, &state, &command).expect(0).stdout, "in\n");
+        let file = bench.fixture.file("state.json", &state);
+        let at = format!("@{}", file.display());
+        assert_eq!(sandbox(bench, &at, &command).expect(0).stdout, "in\n");
+        let words = ["sandbox", "--sandbox-state-json", "-", "--", "sh", "-c", "echo in"];
+        assert_eq!(bench.run_with_input(&words, state.as_bytes()).expect(0).stdout, "in\n");
+        let through_shell = format!(
+            "exec 5< {}; exec {} sandbox --sandbox-state-json fd:5 -- echo in",
+            file.display(),
+            bench.program().display()
+        );
+        let ran = bench.command_of("/bin/sh".into(), ["-c", &through_shell]).output().unwrap();
+        assert_eq!(Ran::of(ran).expect(0).stdout, "in\n");
+    });
+}
+
+#[test]
+fn a_state_longer_than_one_argument_comes_by_file() {
+    let bench = Bench::new();
+    let padding = format!(r#","padding":"{}""#, "x".repeat(200_000));
+    let file = bench.fixture.file("state.json", state(&bench, &padding));
+    sandbox(&bench, &format!("@{}", file.display()), &["true"]).expect(0);
+}
+
+#[test]
+fn the_report_comes_before_the_command_and_lists_what_was_not_understood() {
+    as_each_user(|bench| {
+        let state = state(bench, r#","somethingNew":1"#);
+        let words =
+            ["sandbox", "--report-fd", "1", "--sandbox-state-json", &state, "--", "echo", "after"];
+        let ran = bench.run(words);
+        let (report, rest) = ran.expect(0).stdout.split_once('\n').unwrap();
+        assert_eq!(rest, "after\n");
+        let report: Value = serde_json::from_str(report).unwrap();
+        assert_eq!(report["status"], "enforced");
+        assert_eq!(report["unknown_members"], serde_json::json!(["somethingNew"]));
+    });
+}
+
+#[test]
+fn refusals_are_125_with_one_json_line_and_nothing_runs() {
+    let bench = Bench::new();
+    let good = state(&bench, "");
+    let refuse = |state: &str| {
+        let words =
+            ["sandbox", "--report-fd", "1", "--sandbox-state-json", state, "--", "touch", "ran"];
+        let ran = bench.run(words);
+        ran.expect(125);
+        assert!(!bench.fixture.exists("workspace/ran"), "{state}");
+        let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(report["status"], "refused");
+        report["reason"]["message"]
+            .as_str()
+            .unwrap()
+            .replace(&bench.fixture.path().display().to_string(), "FIXTURE")
+    };
+    assert_snapshot!(refuse(""), @"expected one JSON object: EOF while parsing a value at line 1 column 0");
+    assert_snapshot!(refuse("{}"), @"permissionProfile: this member is missing");
+    assert_snapshot!(refuse(&good.replace("restricted\"},\"sandboxCwd", "on\"},\"sandboxCwd")), @r#"permissionProfile.network: expected one of restricted, enabled, found "on""#);
+    assert_snapshot!(refuse(&good.replace("\"access\":\"write\"", "\"access\":\"execute\"")), @r#"permissionProfile.file_system.entries[1].access: expected one of read, write, deny, found "execute""#);
+    assert_snapshot!(refuse(&good.replace("\"type\":\"managed\"", "\"type\":\"managed\",\"extra\":1")), @"permissionProfile.extra: unknown member (it may restrict something)");
+    assert_snapshot!(refuse(&good.replace("file://", "")), @r#"sandboxCwd: expected an absolute percent-encoded file URI such as "file:///srv/project", found "FIXTURE/workspace""#);
+    assert_snapshot!(refuse(&good.replace("/workspace\"}", "/missing\"}")), @"the working directory FIXTURE/missing is not there");
+    assert_snapshot!(refuse(&format!("{good} x")), @"expected one JSON object: trailing characters at line 1 column 322");
+}
+
+#[test]
+fn commands_that_cannot_start_have_their_own_codes() {
+    as_each_user(|bench| {
+        let state = state(bench, "");
+        sandbox(bench, &state, &["/nonexistent/command"]).expect(127);
+        sandbox(bench, &state, &["no-such-command-anywhere"]).expect(127);
+        sandbox(bench, &state, &["/etc/passwd"]).expect(126);
+        sandbox(bench, &state, &["/etc"]).expect(126);
+        sandbox(bench, &state, &["-x"]).expect(127);
+        sandbox(bench, &state, &[""]).expect(127);
+        for code in [0, 1, 2, 42, 125, 126, 127, 128, 255] {
+            sandbox(bench, &state, &["sh", "-c", &format!("exit {code}")]).expect(code);
+        }
+    });
+}
+
+#[test]
+fn usage_errors_are_2() {
+    let bench = Bench::new();
+    let state = state(&bench, "");
+    for words in [
+        vec!["sandbox", "--sandbox-state-json", &state, "--cd", "/", "--", "true"],
+        vec!["sandbox", "--sandbox-state-json", &state, "-P", ":read-only", "--", "true"],
+        vec![
+            "sandbox",
+            "--sandbox-state-json",
+            &state,
+            "--sandbox-state-json",
+            &state,
+            "--",
+            "true",
+        ],
+        vec!["sandbox", "--sandbox-state-json", &state, "--config", "x.toml", "--", "true"],
+        vec!["sandbox", "--sandbox-state-readable-root", "/", "--", "true"],
+        vec!["sandbox", "--sandbox-state-disable-network", "--", "true"],
+        vec!["sandbox", "--sandbox-state-json", &state],
+        vec!["sandbox", "-P", ":bogus", "--", "true"],
+        vec!["sandbox"],
+    ] {
+        bench.run(words).expect(2);
+    }
+}
+
+#[test]
+fn readable_roots_and_no_network_come_from_the_command_line() {
+    as_each_user(|bench| {
+        let extra = bench.fixture.directory("extra");
+        bench.fixture.file("extra/file", "readable\n");
+        let minimal = state(bench, "").replace("\"root\"", "\"minimal\"");
+        let read = format!("cat {}/file", extra.display());
+        sandbox(bench, &minimal, &["sh", "-c", &read]).expect(1);
+        let root = extra.display().to_string();
+        let words = [
+            "sandbox",
+            "--sandbox-state-json",
+            &minimal,
+            "--sandbox-state-readable-root",
+            &root,
+            "--",
+            "sh",
+            "-c",
+            &read,
+        ];
+        assert_eq!(bench.run(words).expect(0).stdout, "readable\n");
+        let open =
+            state(bench, "").replace("\"restricted\"},\"sandboxCwd", "\"enabled\"},\"sandboxCwd");
+        let ask = ["sh", "-c", "echo $CODEX_SANDBOX_NETWORK_DISABLED"];
+        assert_eq!(sandbox(bench, &open, &ask).expect(0).stdout, "\n");
+        let words = [
+            "sandbox",
+            "--sandbox-state-json",
+            &open,
+            "--sandbox-state-disable-network",
+            "--",
+            "sh",
+            "-c",
+            ask[2],
+        ];
+        assert_eq!(bench.run(words).expect(0).stdout, "1\n");
+        let disabled = format!(
+            r#"{{"permissionProfile":{{"type":"disabled"}},"sandboxCwd":"file://{}"}}"#,
+            bench.workspace.display()
+        );
+        sandbox(bench, &disabled, &["true"]).expect(0);
+        let words = [
+            "sandbox",
+            "--sandbox-state-json",
+            &disabled,
+            "--sandbox-state-disable-network",
+            "--",
+            "true",
+        ];
+        bench.run(words).expect(125);
+    });
+}
+
+#[test]
+fn profiles_run_by_name() {
+    as_each_user(|bench| {
+        let write = ["sh", "-c", "echo x > file"];
+        let run = |words: &[&str]| {
+            let mut all = vec!["sandbox"];
+            all.extend(words);
+            all.push("--");
+            all.extend(write);
+            bench.run(all)
+        };
+        run(&["-P", ":read-only"]).expect(2);
+        assert!(!bench.fixture.exists("workspace/file"));
+        run(&["-P", ":workspace"]).expect(0);
+        run(&[]).expect(0);
+        bench.fixture.directory("elsewhere");
+        let elsewhere = bench.fixture.join("elsewhere").display().to_string();
+        run(&["-P", ":workspace", "-C", &elsewhere]).expect(0);
+        assert!(bench.fixture.exists("elsewhere/file"));
+        let config = bench.configuration(
+            "[permissions.docs]\nextends = \":read-only\"\n[permissions.docs.filesystem]\n\":workspace_roots\" = \"write\"\n",
+        );
+        run(&["--config", &config, "-P", "docs"]).expect(0);
+    });
+}
