@@ -1,11 +1,16 @@
-//! The server as a process: its own stdin, stdout and signals (`examples/serve.rs`).
+//! The server as a process: its own stdin, stdout and signals. The process is this test executable,
+//! told to run one test that serves.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use plenipo_testkit::{ChildGuard, Deadline, built_binary, processes_with_marker};
+use plenipo_server_workspace::{OperatorPolicy, ServerOptions, serve};
+use plenipo_testkit::{ChildGuard, Deadline, processes_with_marker};
 use rustix::process::{Pid, Signal, kill_process};
+
+/// Set for the process that serves.
+const ROLE: &str = "PLENIPO_TEST_SERVES";
 
 struct Server {
     child: ChildGuard,
@@ -17,8 +22,9 @@ struct Server {
 #[expect(clippy::disallowed_methods, reason = "a test starts the program it is about")]
 fn start(name: &str) -> Server {
     let value = format!("{name}-{}", std::process::id());
-    let mut child = Command::new(built_binary("examples/serve"))
-        .arg("--allow-unsandboxed")
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["process::serves_if_a_test_started_it", "--exact", "--nocapture"])
+        .env(ROLE, "1")
         .env("TZ", &value)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -41,9 +47,9 @@ impl Server {
     }
 
     fn answer(&mut self) -> String {
-        let mut line = String::new();
-        self.output.read_line(&mut line).unwrap();
-        line
+        // The test harness of the other process has its own words first.
+        let mut lines = self.output.by_ref().lines().map(Result::unwrap);
+        lines.find(|line| line.starts_with('{')).unwrap()
     }
 
     fn sleepers(&self) -> usize {
@@ -57,6 +63,25 @@ impl Server {
         assert!(self.child.wait().unwrap().success());
         assert_eq!(processes_with_marker(&self.marker), []);
     }
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "what a test process is told comes this way")]
+#[expect(
+    clippy::exit,
+    reason = "the test harness has something to print, to a host that may not read"
+)]
+fn serves_if_a_test_started_it() {
+    if std::env::var_os(ROLE).is_none() {
+        return;
+    }
+    let mut options = ServerOptions::default();
+    options.operator = OperatorPolicy::AllowUnsandboxed;
+    options.inherited_environment = std::env::vars_os().collect();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let served = runtime.block_on(serve(options));
+    drop(runtime);
+    std::process::exit(i32::from(served.is_err()));
 }
 
 #[test]
