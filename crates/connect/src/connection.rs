@@ -1,5 +1,7 @@
 //! One server, connected.
 
+mod start;
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -9,18 +11,16 @@ use plenipo_authority::{
 };
 use plenipo_wire::{Fragment, object};
 use tokio::sync::Mutex;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use crate::catalog::{self, Catalog};
 use crate::error::{ConnectError, Fault, Operation};
-use crate::negotiate::{self, Agreement, Era, EraHint, ModernMeta, Probe, ServerIdentity};
+use crate::negotiate::{Agreement, Era, ModernMeta, ServerIdentity};
 use crate::options::ConnectOptions;
-use crate::peer::{self, Peer, RequestFault, WarningKind};
+use crate::peer::{Peer, RequestFault, WarningKind};
 use crate::server_name::ServerName;
 use crate::text::shown;
-use crate::transport::stdio::{
-    Monitor, MonitorHandle, ShutdownReport, StdioCommand, Tail, read_stderr,
-};
+use crate::transport::stdio::{MonitorHandle, ShutdownReport, StdioCommand, Tail};
 
 /// A running server and what was agreed with it.
 ///
@@ -44,6 +44,13 @@ struct Listing {
     changes: u64,
 }
 
+/// A process and the peer in it, before anything is agreed.
+#[derive(Debug)]
+struct Launched {
+    peer: Arc<Peer>,
+    process: Process,
+}
+
 #[derive(Debug)]
 struct Process {
     tail: Arc<Tail>,
@@ -53,8 +60,8 @@ struct Process {
 impl Connection {
     /// Starts a server and agrees on a revision, all within `options.start_timeout`.
     ///
-    /// With [`EraHint::Unknown`] a server that dies of the probe is started a second time and
-    /// initialized.
+    /// With [`EraHint::Unknown`](crate::EraHint::Unknown) a server that dies of the probe is
+    /// started a second time and initialized.
     ///
     /// # Errors
     /// [`ConnectError`] with [`Operation::Start`]; nothing of the server is left running.
@@ -63,42 +70,16 @@ impl Connection {
         command: &StdioCommand,
         options: ConnectOptions,
     ) -> Result<Self, ConnectError> {
-        let deadline = Instant::now() + options.start_timeout;
-        let modern = ModernMeta::new(&options.client);
-        let (mut peer, mut process) = launch(&name, command, &options)?;
-        if options.era != EraHint::Legacy {
-            let limit = options.probe_timeout.min(options.start_timeout / 3);
-            match negotiate::probe(&peer, &modern, limit).await {
-                Probe::Modern(agreement) => {
-                    peer.settle_era(true);
-                    return Ok(Self::agreed(peer, process, options, agreement, Some(modern)));
-                }
-                Probe::Legacy => {}
-                Probe::Died => {
-                    process.monitor.shut_down(options.grace).await;
-                    (peer, process) = launch(&name, command, &options)?;
-                }
-                Probe::Refused(fault) => {
-                    let fault = RequestFault::Fault(fault);
-                    return Err(start_error(&name, fault, &process, &options).await);
-                }
-            }
-        }
-        peer.settle_era(false);
-        let limit = options.start_timeout;
-        match negotiate::initialize(&peer, &options.client, deadline, limit).await {
-            Ok(agreement) => Ok(Self::agreed(peer, process, options, agreement, None)),
-            Err(fault) => Err(start_error(&name, fault, &process, &options).await),
-        }
+        start::start(name, command, options).await
     }
 
     fn agreed(
-        peer: Arc<Peer>,
-        process: Process,
+        launched: Launched,
         options: ConnectOptions,
         agreement: Agreement,
         modern: Option<ModernMeta>,
     ) -> Self {
+        let Launched { peer, process } = launched;
         let opt_in = SandboxOptIn::from_capabilities(agreement.capabilities.as_raw());
         if !opt_in.faults.is_empty() {
             let faults: Vec<_> = opt_in.faults.iter().map(ToString::to_string).collect();
@@ -228,47 +209,6 @@ impl Connection {
     pub(crate) fn error(&self, operation: Operation, fault: RequestFault) -> ConnectError {
         to_error(self.name(), operation, fault, &self.process.tail)
     }
-}
-
-fn launch(
-    name: &ServerName,
-    command: &StdioCommand,
-    options: &ConnectOptions,
-) -> Result<(Arc<Peer>, Process), ConnectError> {
-    let error = |fault| ConnectError::new(name, Operation::Start, fault, Vec::new());
-    let (mut child, group) = command.spawn().map_err(error)?;
-    let (Some(stdin), Some(stdout), Some(stderr)) =
-        (child.stdin.take(), child.stdout.take(), child.stderr.take())
-    else {
-        return Err(error(Fault::OutputClosed));
-    };
-    let observer = Arc::clone(&options.observer);
-    let peer = Arc::new(Peer::new(name.clone(), Box::pin(stdin), observer));
-    let tail = Arc::new(Tail::default());
-    let limit = options.max_message_bytes;
-    let reader = tokio::spawn({
-        let peer = Arc::clone(&peer);
-        async move { peer::read(&peer, stdout, limit).await }
-    });
-    let stderr = tokio::spawn({
-        let (peer, tail) = (Arc::clone(&peer), Arc::clone(&tail));
-        async move { read_stderr(stderr, &tail, &peer.name, &*peer.observer).await }
-    });
-    let tail_of_monitor = Arc::clone(&tail);
-    let monitor =
-        Monitor { child, group, peer: Arc::clone(&peer), tail: tail_of_monitor, reader, stderr };
-    Ok((peer, Process { tail, monitor: monitor.start() }))
-}
-
-/// Ends the server, whose last words may come only then, and says why it could not be used.
-async fn start_error(
-    name: &ServerName,
-    fault: RequestFault,
-    process: &Process,
-    options: &ConnectOptions,
-) -> ConnectError {
-    process.monitor.shut_down(options.grace).await;
-    to_error(name, Operation::Start, fault, &process.tail)
 }
 
 fn to_error(

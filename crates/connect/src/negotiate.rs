@@ -13,11 +13,13 @@ use plenipo_wire::protocol::{
 };
 use plenipo_wire::views::{DiscoverResult, Implementation, InitializeResult};
 use plenipo_wire::{Fragment, RawValue, encode, object};
-use tokio::time::Instant;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout};
 
 use crate::error::{Fault, PeerError};
 use crate::options::ClientIdentity;
 use crate::peer::{Peer, RequestFault};
+use crate::pending::Reply;
 
 /// The era and, for legacy, the revision agreed on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,9 +73,18 @@ pub(crate) struct Agreement {
 pub(crate) enum Probe {
     Modern(Agreement),
     Legacy,
+    /// No answer so far.
+    Silent(LateProbe),
     /// The process is gone: start it again and initialize.
     Died,
     Refused(Fault),
+}
+
+/// A probe that may still be answered.
+#[derive(Debug)]
+pub(crate) struct LateProbe {
+    pub(crate) id: i64,
+    answer: oneshot::Receiver<Reply>,
 }
 
 /// The `_meta` members of each request to a modern peer.
@@ -131,15 +142,40 @@ impl ModernMeta {
     }
 }
 
-/// Asks `server/discover`, at most `limit`.
+/// Asks `server/discover` and waits at most `limit`.
 pub(crate) async fn probe(peer: &Peer, modern: &ModernMeta, limit: Duration) -> Probe {
-    let asked = peer.request(methods::DISCOVER, limit, |params| modern.write(params)).await;
-    match asked {
+    let (id, mut answer) = match peer.enqueue(methods::DISCOVER, |params| modern.write(params)) {
+        Ok(asked) => asked,
+        Err(RequestFault::Fault(fault)) => return Probe::Refused(fault),
+        Err(_) => return Probe::Died,
+    };
+    let exchange = async {
+        peer.flush().await.ok();
+        (&mut answer).await
+    };
+    match timeout(limit, exchange).await {
+        Ok(Ok(reply)) => judge(reply),
+        Ok(Err(_)) => Probe::Died,
+        Err(_) => Probe::Silent(LateProbe { id, answer }),
+    }
+}
+
+impl LateProbe {
+    /// What was agreed, when the answer came meanwhile and is a modern one.
+    pub(crate) fn modern(&mut self) -> Option<Agreement> {
+        match judge(self.answer.try_recv().ok()?) {
+            Probe::Modern(agreement) => Some(agreement),
+            _ => None,
+        }
+    }
+}
+
+fn judge(reply: Reply) -> Probe {
+    match reply.into_result() {
         Ok(result) => discovered(&result),
         Err(RequestFault::Peer(error)) => refused(&error),
-        Err(RequestFault::Closed(_)) => Probe::Died,
-        Err(RequestFault::Silence) => Probe::Legacy,
         Err(RequestFault::Fault(fault)) => Probe::Refused(fault),
+        Err(_) => Probe::Died,
     }
 }
 

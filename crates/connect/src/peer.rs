@@ -68,7 +68,7 @@ impl Peer {
     }
 
     /// Registers and queues a request; [`Outbox::flush`] sends it.
-    fn enqueue(
+    pub(crate) fn enqueue(
         &self,
         method: &str,
         params: impl FnOnce(&mut ObjectWriter<'_>),

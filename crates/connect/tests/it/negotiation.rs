@@ -101,6 +101,24 @@ async fn stdio_probe_timeout_falls_back() {
 }
 
 #[tokio::test]
+async fn a_server_that_starts_after_the_probe_was_given_up_is_connected() {
+    let mut fake = Fake::new("peer", &[("F_ERA", "modern"), ("F_SLOW", "0.8")]);
+    fake.options.probe_timeout = Duration::from_millis(200);
+    let connection = fake.start().await.unwrap();
+    assert_eq!(connection.era().version(), "2026-07-28");
+    said(&connection, "line", "{}").await;
+    connection.shut_down().await;
+
+    let mut fake = Fake::new("04", &[("F_MODE", "die"), ("F_SLOW", "0.8")]);
+    fake.options.probe_timeout = Duration::from_millis(200);
+    let connection = fake.start().await.unwrap();
+    assert_eq!(said(&connection, "hi", "{}").await, "hi");
+    assert_eq!(fake.log("start").len(), 2, "the probe killed it late");
+    connection.shut_down().await;
+    assert_eq!(fake.processes(), 0);
+}
+
+#[tokio::test]
 async fn a_recognised_modern_error_does_not_fall_back() {
     let unsupported = r#"{"code":-32022,"message":"v","data":{"supported":["2027-01-01"]}}"#;
     let missing = r#"{"code":-32021,"message":"needs elicitation"}"#;

@@ -1,4 +1,5 @@
-"""What the fake servers share. F_LOG=FILE: JSON lines of what the client was seen to do."""
+"""What the fake servers share. F_LOG=FILE: JSON lines of what the client was seen to do. F_SLOW: seconds
+before it starts."""
 import json
 import os
 import sys
@@ -57,3 +58,6 @@ def messages():
             result=m.get("result"), error=m.get("error"))
         yield m
     log("stdin_eof")
+
+
+time.sleep(float(os.environ.get("F_SLOW", "0")))

@@ -1,0 +1,127 @@
+//! From a command to an agreement: launch, probe, initialize, and once more where the probe killed.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::{Connection, Launched, Process, to_error};
+use crate::error::{ConnectError, Fault, Operation};
+use crate::negotiate::{self, Agreement, EraHint, LateProbe, ModernMeta, Probe};
+use crate::options::ConnectOptions;
+use crate::peer::{self, Peer, RequestFault};
+use crate::server_name::ServerName;
+use crate::transport::stdio::{Monitor, StdioCommand, Tail, read_stderr};
+
+struct Start<'a> {
+    name: ServerName,
+    command: &'a StdioCommand,
+    options: ConnectOptions,
+    modern: ModernMeta,
+    deadline: Instant,
+}
+
+pub(super) async fn start(
+    name: ServerName,
+    command: &StdioCommand,
+    options: ConnectOptions,
+) -> Result<Connection, ConnectError> {
+    let modern = ModernMeta::new(&options.client);
+    let deadline = Instant::now() + options.start_timeout;
+    let start = Start { name, command, options, modern, deadline };
+    let launched = start.launch()?;
+    if start.options.era == EraHint::Legacy {
+        return start.legacy(launched).await;
+    }
+    let limit = start.options.probe_timeout.min(start.options.start_timeout / 3);
+    match negotiate::probe(&launched.peer, &start.modern, limit).await {
+        Probe::Modern(agreement) => Ok(start.modern(launched, agreement)),
+        Probe::Legacy => start.legacy(launched).await,
+        Probe::Silent(late) => start.after_silence(launched, late).await,
+        Probe::Died => start.legacy_again(launched).await,
+        Probe::Refused(fault) => Err(start.error(RequestFault::Fault(fault), &launched).await),
+    }
+}
+
+impl Start<'_> {
+    fn launch(&self) -> Result<Launched, ConnectError> {
+        let error = |fault| ConnectError::new(&self.name, Operation::Start, fault, Vec::new());
+        let (mut child, group) = self.command.spawn().map_err(error)?;
+        let (Some(stdin), Some(stdout), Some(stderr)) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            return Err(error(Fault::OutputClosed));
+        };
+        let observer = Arc::clone(&self.options.observer);
+        let peer = Arc::new(Peer::new(self.name.clone(), Box::pin(stdin), observer));
+        let tail = Arc::new(Tail::default());
+        let limit = self.options.max_message_bytes;
+        let reader = tokio::spawn({
+            let peer = Arc::clone(&peer);
+            async move { peer::read(&peer, stdout, limit).await }
+        });
+        let stderr = tokio::spawn({
+            let (peer, tail) = (Arc::clone(&peer), Arc::clone(&tail));
+            async move { read_stderr(stderr, &tail, &peer.name, &*peer.observer).await }
+        });
+        let monitor = Monitor {
+            child,
+            group,
+            peer: Arc::clone(&peer),
+            tail: Arc::clone(&tail),
+            reader,
+            stderr,
+        };
+        Ok(Launched { peer, process: Process { tail, monitor: monitor.start() } })
+    }
+
+    fn modern(self, launched: Launched, agreement: Agreement) -> Connection {
+        launched.peer.settle_era(true);
+        Connection::agreed(launched, self.options, agreement, Some(self.modern))
+    }
+
+    async fn legacy(self, launched: Launched) -> Result<Connection, ConnectError> {
+        match self.initialize(&launched).await {
+            Ok(agreement) => Ok(Connection::agreed(launched, self.options, agreement, None)),
+            Err(fault) => Err(self.error(fault, &launched).await),
+        }
+    }
+
+    /// The probe killed the process: another one, without a probe.
+    async fn legacy_again(self, dead: Launched) -> Result<Connection, ConnectError> {
+        dead.process.monitor.shut_down(self.options.grace).await;
+        let launched = self.launch()?;
+        self.legacy(launched).await
+    }
+
+    /// A server that starts slowly meets the probe only after we stopped waiting for it: it may
+    /// still turn out to be modern, or die of the probe.
+    async fn after_silence(
+        self,
+        launched: Launched,
+        mut late: LateProbe,
+    ) -> Result<Connection, ConnectError> {
+        let initialized = self.initialize(&launched).await;
+        launched.peer.pending.forget(late.id);
+        match initialized {
+            Ok(agreement) => Ok(Connection::agreed(launched, self.options, agreement, None)),
+            Err(RequestFault::Closed(_)) => self.legacy_again(launched).await,
+            Err(fault) => match late.modern() {
+                Some(agreement) => Ok(self.modern(launched, agreement)),
+                None => Err(self.error(fault, &launched).await),
+            },
+        }
+    }
+
+    async fn initialize(&self, launched: &Launched) -> Result<Agreement, RequestFault> {
+        let peer = &launched.peer;
+        peer.settle_era(false);
+        let limit = self.options.start_timeout;
+        negotiate::initialize(peer, &self.options.client, self.deadline, limit).await
+    }
+
+    /// Ends the server, whose last words may come only then, and says why it could not be used.
+    async fn error(&self, fault: RequestFault, launched: &Launched) -> ConnectError {
+        launched.process.monitor.shut_down(self.options.grace).await;
+        to_error(&self.name, Operation::Start, fault, &launched.process.tail)
+    }
+}
