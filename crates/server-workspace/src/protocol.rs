@@ -12,8 +12,8 @@ use crate::tool;
 const SERVER_NAME: &str = "plenipo-workspace";
 const SERVER_TITLE: &str = "Plenipo workspace";
 const INSTRUCTIONS: &str = "Runs commands on this machine with the tool `run`. Each command runs \
-    under the sandbox policy that the host sends with the call; a call without a sandbox launcher \
-    is refused.";
+    under the sandbox policy that the host sends with the call; a call that comes without one is \
+    refused, unless the operator of this server allows unsandboxed commands.";
 /// How long a modern client may keep what never changes while the server runs: one hour.
 const FRESH_MILLISECONDS: i64 = 3_600_000;
 

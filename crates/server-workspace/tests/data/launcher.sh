@@ -5,6 +5,7 @@
 #                (the command finds the state in FAKE_STATE)
 #   FAKE_REPORT  "plain": the help does not list --report-fd; "refuse", "garbage", "nothing", "long":
 #                what is reported; else an ordinary report
+#   FAKE_EXIT    the exit code of a refusal
 
 reported='{"version":1,"status":"enforced","rung":"full","big":12345678901234567890.10}'
 refused='{"version":1,"status":"refused","reason":{"kind":"unsupported","message":"no user namespaces","hint":"run `plenipo doctor`"}}'
@@ -39,7 +40,7 @@ fi
 
 if [ -n "$descriptor" ]; then
     case $FAKE_REPORT in
-    refuse) echo "$refused" >&"$descriptor"; echo 'sandbox: no user namespaces' >&2; exit 125 ;;
+    refuse) echo "$refused" >&"$descriptor"; echo 'sandbox: no user namespaces' >&2; exit "${FAKE_EXIT:-125}" ;;
     garbage) echo 'not json' >&"$descriptor" ;;
     long) head -c 1500000 /dev/zero >&"$descriptor" ;;
     nothing) ;;

@@ -85,8 +85,14 @@ async fn the_end_of_the_connection_ends_every_command() {
     for id in 0..3 {
         host.start(id, &json!({"command": tree(id == 1)}), &launcher.meta("{}")).await;
     }
-    assert!(becomes(|| processes_with_marker(&marker).len() >= 9).await);
+    let file = launcher.fixture.join("told");
+    let polite = "trap 'echo told >told; exit' TERM; echo $$ >ready; while :; do sleep 0.01; done";
+    let polite = format!("cd {}; {polite}", launcher.fixture.path().display());
+    host.start(3, &json!({"command": polite}), &launcher.meta("{}")).await;
+    assert!(becomes(|| processes_with_marker(&marker).len() >= 10).await);
+    assert!(becomes(|| launcher.fixture.exists("ready")).await);
     host.close().await.unwrap();
+    assert!(file.exists(), "SIGTERM comes first");
     assert!(processes_with_marker(&marker).is_empty(), "{:?}", processes_with_marker(&marker));
     assert_eq!(host.next_line().await, None);
 }

@@ -89,7 +89,9 @@ fn it_serves_its_own_streams_until_stdin_ends() {
     let mut server = start("stdin");
     server.call(1, "echo over stdio");
     assert!(server.answer().contains(r#""stdout":"over stdio\n""#));
-    server.call(2, "sleep 1000 & sleep 1001");
+    server.call(2, "readlink /proc/self/fd/0");
+    assert!(server.answer().contains(r#""stdout":"/dev/null\n""#));
+    server.call(3, "sleep 1000 & sleep 1001");
     assert!(Deadline::poll_until(Duration::from_secs(20), || server.sleepers() == 2));
     server.input = None;
     server.ends_with_all();

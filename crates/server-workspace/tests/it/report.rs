@@ -49,6 +49,10 @@ async fn a_refusal_is_a_tool_error_with_its_reason() {
     assert_eq!(result["structuredContent"]["exit_code"], 125);
     assert_eq!(result["structuredContent"]["enforcement"]["status"], "refused");
     assert_eq!(result["structuredContent"]["stdout"], "");
+    let variables = [("FAKE_REPORT", "refuse"), ("FAKE_EXIT", "0")];
+    let mut host = Host::new(launcher.options(&variables));
+    let result = host.call(json!({"command": "echo ran"}), &launcher.meta("{}")).await;
+    assert_eq!(result["isError"], true, "whatever the exit code");
 }
 
 #[tokio::test]
