@@ -110,6 +110,12 @@ fn join(place: &Path) -> Result<Option<OwnedFd>, Errno> {
     if is_still_at(&directory, place) { Ok(Some(directory)) } else { Err(Errno::NOENT) }
 }
 
+/// Whether what stands somewhere looks like a placeholder of this or another launch.
+pub(crate) fn is_placeholder(metadata: &std::fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    metadata.is_dir() && metadata.mtime() == MARK_SECONDS && metadata.mode() & 0o7777 == MODE
+}
+
 fn is_marked(directory: &OwnedFd) -> bool {
     fs::fstat(directory)
         .is_ok_and(|stat| stat.st_mtime == MARK_SECONDS && stat.st_mode & 0o7777 == MODE)

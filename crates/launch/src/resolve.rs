@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use plenipo_policy::{Access, FileSystemPolicy, Missing, Rule, SandboxPolicy};
 
-use crate::error::LaunchError;
+use crate::error::{ErrorKind, LaunchError};
 use crate::protections::Protections;
 use crate::tree::{Grant, GrantTree, Kind, Source};
 
@@ -25,6 +25,8 @@ pub(crate) struct Resolved {
     pub(crate) links: Vec<(PathBuf, PathBuf)>,
     /// What a person should know: ignored rules, hard links to protected files.
     pub(crate) notes: Vec<String>,
+    /// The command's working directory, its symbolic links followed.
+    pub(crate) cwd: PathBuf,
 }
 
 /// Resolves `policy` against the file system as it is now.
@@ -49,6 +51,7 @@ pub(crate) fn resolve(
     protect::enforcer(&mut resolved, protections)?;
     resolved.tree.narrow_below_enforcer();
     resolved.reject_links_in_writable_places(&rules)?;
+    resolved.cwd = resolved.working_directory(&policy.cwd)?;
     Ok(resolved)
 }
 
@@ -69,6 +72,11 @@ impl Resolved {
             self.missing(rule, &walked, source);
             return Ok(());
         };
+        if found.placeholder && rule.access != Access::Write && rule.missing == Missing::Enforce {
+            // Shared, so that the end of the launch that made it does not take it from under this one.
+            self.reserve(walked.real, rule, source);
+            return Ok(());
+        }
         if rule.access != Access::Write && found.kind == Kind::File && found.links > 1 {
             self.notes.push(format!(
                 "{} has {} hard links; the other names are not covered by its rule",
@@ -110,6 +118,20 @@ impl Resolved {
         if !self.reservations.contains(&place) {
             self.reservations.push(place);
         }
+    }
+
+    fn working_directory(&self, cwd: &Path) -> Result<PathBuf, LaunchError> {
+        let walked = walk(cwd)?;
+        let fault = match walked.found {
+            None => "is not there",
+            Some(found) if found.kind != Kind::Directory => "is not a directory",
+            Some(_) if matches!(self.tree.access(&walked.real), None | Some(Access::Deny)) => {
+                "is not readable under the policy"
+            }
+            Some(_) => return Ok(walked.real),
+        };
+        let message = format!("the working directory {} {fault}", cwd.display());
+        Err(LaunchError::new(ErrorKind::Invalid, message))
     }
 
     /// A rule through a symbolic link that an earlier command could have replaced means something else each time.

@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 use crate::error::{LaunchError, unreadable};
+use crate::placeholder::is_placeholder;
 use crate::tree::{Identity, Kind};
 
 /// Links followed in one path before it counts as a loop; the kernel's own limit.
@@ -18,6 +19,8 @@ pub(super) struct Found {
     pub(super) identity: Identity,
     /// Names of the file (`st_nlink`).
     pub(super) links: u64,
+    /// A launch put it there for as long as it runs.
+    pub(super) placeholder: bool,
 }
 
 /// A path followed to its end, or to the first component that does not exist.
@@ -107,6 +110,7 @@ fn describe(metadata: &std::fs::Metadata) -> Found {
         kind: if metadata.is_dir() { Kind::Directory } else { Kind::File },
         identity: Identity { device: metadata.dev(), inode: metadata.ino() },
         links: metadata.nlink(),
+        placeholder: is_placeholder(metadata),
     }
 }
 

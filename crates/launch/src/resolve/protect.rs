@@ -7,6 +7,7 @@ use plenipo_policy::{Access, Rule};
 use super::Resolved;
 use super::path::walk;
 use crate::error::LaunchError;
+use crate::placeholder::is_placeholder;
 use crate::protections::{PROJECT_CONFIGURATIONS, PROTECTED_NAMES, Protections};
 use crate::tree::{Kind, Source};
 
@@ -55,6 +56,11 @@ fn protect_name(resolved: &mut Resolved, place: &Path, reserve: bool) -> Result<
             place.display()
         ))
         .with_hint("put the directory itself there instead of a link")),
+        // Another launch's placeholder is shared, so that its end does not take it away from under this one.
+        Ok(metadata) if reserve && is_placeholder(&metadata) => {
+            resolved.reserve(place.to_path_buf(), &rule, Source::ProtectedName);
+            Ok(())
+        }
         Ok(_) => resolved.add_rule(&rule, Source::ProtectedName),
         Err(_) if reserve => {
             resolved.reserve(place.to_path_buf(), &rule, Source::ProtectedName);
