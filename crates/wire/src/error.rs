@@ -96,6 +96,17 @@ pub struct LineTooLong {
     pub prefix: Vec<u8>,
 }
 
+/// An event longer than the reader's bound; the reader skips to the next event by itself.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("read an event: it is longer than {limit} bytes")]
+#[non_exhaustive]
+pub struct EventTooLong {
+    /// The bound in bytes that was passed.
+    pub limit: usize,
+    /// The first bytes of its data (at most 512), to find out which message was lost.
+    pub prefix: Vec<u8>,
+}
+
 /// A part of a message that does not have the shape the protocol gives it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("read {what}: {path} should be {expected}, found {found}")]

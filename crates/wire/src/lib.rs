@@ -1,5 +1,5 @@
-//! MCP on the wire: JSON-RPC envelopes over raw bytes, line framing, protocol constants and typed
-//! views that borrow.
+//! MCP on the wire: JSON-RPC envelopes over raw bytes, framing (lines, server-sent events), protocol
+//! constants and typed views that borrow.
 //!
 //! The crate owns *bytes*. A message is split into its members and `params`, `result` and `error`
 //! stay the text the peer sent; nothing is re-serialised, so unknown fields, number spellings and
@@ -31,9 +31,12 @@ mod incoming;
 mod line;
 pub mod object;
 pub mod protocol;
+pub mod sse;
 pub mod views;
 
-pub use error::{LineTooLong, ParseFault, ParseFaultKind, ViewError, WireError, WireErrorKind};
+pub use error::{
+    EventTooLong, LineTooLong, ParseFault, ParseFaultKind, ViewError, WireError, WireErrorKind,
+};
 pub use fragment::Fragment;
 pub use id::RequestId;
 pub use incoming::{ErrorObject, Incoming};

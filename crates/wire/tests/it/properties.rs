@@ -1,3 +1,4 @@
+use plenipo_wire::sse::EventReader;
 use plenipo_wire::{Fragment, Incoming, LineReader, RawValue, RequestId, encode, object, views};
 use proptest::prelude::*;
 
@@ -53,6 +54,47 @@ fn stream() -> impl Strategy<Value = Vec<u8>> {
         prop::collection::vec(any::<u8>(), 0..40),
     ];
     prop::collection::vec(piece, 0..30).prop_map(|pieces| pieces.concat())
+}
+
+type EventText = Result<(Vec<u8>, Vec<u8>), usize>;
+
+fn read_events(reader: &mut EventReader, out: &mut Vec<EventText>) {
+    while let Some(event) = reader.next_event() {
+        let owned = event.map(|event| (event.name.to_vec(), event.data.to_vec()));
+        out.push(owned.map_err(|fault| fault.limit));
+    }
+}
+
+fn line_end() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec!["\n", "\r", "\r\n"])
+}
+
+fn event_stream() -> impl Strategy<Value = Vec<u8>> {
+    let field = prop::sample::select(vec![
+        "data: ",
+        "data:",
+        "data",
+        "event: x",
+        "event:message",
+        "id: 7",
+        "id",
+        "id: a\0",
+        "retry: 20",
+        "retry: x",
+        ": ping",
+        ":",
+        "vendor: y",
+        "\u{feff}",
+        "\u{feff}data: ",
+    ]);
+    let piece = prop_oneof![
+        3 => field.prop_map(|field| field.as_bytes().to_vec()),
+        4 => line_end().prop_map(|end| end.as_bytes().to_vec()),
+        1 => Just("é\u{2028}".as_bytes().to_vec()),
+        1 => prop::collection::vec(any::<u8>(), 0..40),
+        1 => Just(vec![b'x'; 90]),
+    ];
+    prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
 }
 
 proptest! {
@@ -149,5 +191,48 @@ proptest! {
         let raw: Box<RawValue> = serde_json::from_str(&page).unwrap();
         prop_assert_eq!(views::ToolPage::from_raw(&raw).unwrap().tools.len(), 1);
         std::hint::black_box((object::integer(&raw), object::text(&raw), object::entries(&raw)));
+    }
+
+    #[test]
+    fn splitting_an_event_stream_anywhere_gives_the_same_events(
+        bytes in event_stream(), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..20),
+        limit in 1_usize..60,
+    ) {
+        let mut whole = EventReader::with_limit(limit);
+        whole.push(&bytes);
+        let mut expected = Vec::new();
+        read_events(&mut whole, &mut expected);
+
+        let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
+        cuts.extend([0, bytes.len()]);
+        cuts.sort_unstable();
+        let mut pieces = EventReader::with_limit(limit);
+        let mut found = Vec::new();
+        for pair in cuts.windows(2) {
+            pieces.push(&bytes[pair[0]..pair[1]]);
+            read_events(&mut pieces, &mut found);
+        }
+        prop_assert_eq!(found, expected);
+        prop_assert_eq!(pieces.last_event_id(), whole.last_event_id());
+        prop_assert_eq!(pieces.retry(), whole.retry());
+    }
+
+    #[test]
+    fn an_event_reads_back_as_it_was_written(text in json(), end in line_end()) {
+        let mut stream = String::from("event: message");
+        stream.push_str(end);
+        for line in text.split(['\r', '\n']) {
+            stream.push_str("data: ");
+            stream.push_str(line);
+            stream.push_str(end);
+        }
+        stream.push_str(end);
+        let mut reader = EventReader::new();
+        reader.push(stream.as_bytes());
+        let event = reader.next_event().unwrap().unwrap();
+        prop_assert!(event.is_message());
+        let expected = text.replace('\r', "\n");
+        prop_assert_eq!(event.data, expected.as_bytes());
+        prop_assert!(reader.next_event().is_none());
     }
 }
