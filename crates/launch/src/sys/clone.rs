@@ -55,9 +55,11 @@ pub(crate) fn fork_into(namespaces: Namespaces) -> io::Result<Fork> {
     let pid = unsafe {
         libc::syscall(libc::SYS_clone3, &raw const arguments, size_of::<CloneArguments>())
     };
-    match i32::try_from(pid).ok().and_then(Pid::from_raw) {
-        Some(child) if pid > 0 => Ok(Fork::Parent(child)),
-        _ if pid == 0 => Ok(Fork::Child),
+    match i32::try_from(pid) {
+        Ok(0) => Ok(Fork::Child),
+        Ok(child) if child > 0 => {
+            Pid::from_raw(child).map(Fork::Parent).ok_or_else(|| io::ErrorKind::Other.into())
+        }
         _ => Err(io::Error::last_os_error()),
     }
 }
