@@ -12,7 +12,7 @@ mod view;
 
 use std::path::Path;
 
-use rustix::process::{Gid, Uid};
+use rustix::process::{Gid, Rlimit, Uid};
 
 use crate::error::LaunchError;
 use crate::plan::{Base, LaunchPlan};
@@ -34,6 +34,8 @@ pub(crate) struct Confinement<'a> {
     pub(crate) network: bool,
     pub(crate) landlock_abi: i32,
     pub(crate) filter: &'a [Instruction],
+    /// Given back to the command once every rule is in place.
+    pub(crate) descriptor_limit: Option<Rlimit>,
 }
 
 /// Builds the sandbox around the calling process.
@@ -41,11 +43,10 @@ pub(crate) fn enter(plan: &LaunchPlan, confinement: &Confinement<'_>) -> Result<
     if let Some(ids) = confinement.ids {
         map_ids(ids)?;
     }
-    let limit = lock::raise_descriptor_limit(plan.covers.len());
     mount_everything(plan)?;
     change_directory(&plan.cwd)?;
     check::verify(plan)?;
-    if let Some(limit) = limit {
+    if let Some(limit) = confinement.descriptor_limit {
         lock::restore_descriptor_limit(limit)?;
     }
     lock::lock(plan, confinement)

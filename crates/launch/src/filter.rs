@@ -205,14 +205,16 @@ fn unix_streams_only(program: &mut Vec<Instruction>, calls: &[libc::c_long]) {
     ]);
 }
 
-/// AF_NETLINK stays: resolvers list interfaces with it, and without capabilities it can only read.
+/// AF_NETLINK stays for NETLINK_ROUTE: resolvers list interfaces with it, and without capabilities it can only read.
 fn internet_sockets(program: &mut Vec<Instruction>) {
     program.extend([
-        jump(EQUAL, number(libc::SYS_socket), 0, 6),
+        jump(EQUAL, number(libc::SYS_socket), 0, 8),
         load(argument(0)),
-        jump(EQUAL, libc::AF_INET.cast_unsigned(), 3, 0),
-        jump(EQUAL, libc::AF_INET6.cast_unsigned(), 2, 0),
-        jump(EQUAL, libc::AF_NETLINK.cast_unsigned(), 1, 0),
+        jump(EQUAL, libc::AF_INET.cast_unsigned(), 5, 0),
+        jump(EQUAL, libc::AF_INET6.cast_unsigned(), 4, 0),
+        jump(EQUAL, libc::AF_NETLINK.cast_unsigned(), 0, 2),
+        load(argument(2)),
+        jump(EQUAL, libc::NETLINK_ROUTE.cast_unsigned(), 1, 0),
         answer(REFUSE),
         answer(ALLOW),
     ]);

@@ -3,7 +3,7 @@
 //! The command is not PID 1 itself, because a signal without a handler does nothing to PID 1: `kill -TERM $$` would be
 //! ignored.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -77,12 +77,27 @@ pub(crate) fn run(payload: &Payload, mask: &SignalMask) -> u8 {
 
 /// The exit code for a command that could not be started, after saying so.
 pub(crate) fn not_started(payload: &Payload, error: &io::Error) -> u8 {
-    let missing = matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+    let missing = match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => true,
+        // One closed directory on PATH gives this for a name that is nowhere.
+        io::ErrorKind::PermissionDenied => !is_on_path(&payload.program),
+        _ => false,
+    };
     let what = if missing { "command not found" } else { "cannot run" };
     let program = payload.program.to_string_lossy();
     // With stderr gone there is nobody to tell; the exit code still says it.
     drop(writeln!(io::stderr(), "plenipo: {what}: {program}: {error}"));
     if missing { NOT_FOUND } else { NOT_EXECUTABLE }
+}
+
+/// Whether a program named like this is to be found; a path is its own answer.
+fn is_on_path(program: &OsStr) -> bool {
+    if program.as_encoded_bytes().contains(&b'/') {
+        return true;
+    }
+    #[expect(clippy::disallowed_methods, reason = "the command is looked up like this, too")]
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| directory.join(program).exists())
 }
 
 fn pass_on(command: Pid, signal: i32, delivery: Delivery) {

@@ -2,13 +2,14 @@
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use plenipo_policy::{Access, Mode, Network, SandboxPolicy};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::FileType;
-use rustix::process::{Pid, Signal, WaitOptions};
+use rustix::net::SocketType;
+use rustix::process::{Pid, Resource, Rlimit, Signal, WaitOptions};
 use rustix::thread::CapabilitySet;
 
 use crate::enter::{Confinement, Ids, enter};
@@ -67,6 +68,8 @@ struct Prepared {
     landlock_abi: i32,
     /// Asked for before the fork: a user namespace without maps has no ids.
     ids: Option<Ids>,
+    /// The caller's limit of descriptors, if it had to be raised.
+    descriptor_limit: Option<Rlimit>,
 }
 
 /// Runs the command and returns its exit code: its own, 128 + n for signal n, 127 not found, 126 not executable.
@@ -79,10 +82,10 @@ struct Prepared {
 /// [`LaunchError`]: the sandbox was refused and the command was not started.
 pub fn launch(mut request: LaunchRequest) -> Result<u8, LaunchError> {
     let payload = payload(&request)?;
-    check_standard_streams()?;
     if request.policy.mode == Mode::Disabled {
         return run_unconfined(&request.policy.cwd, &payload, request.report.take());
     }
+    check_standard_streams()?;
     check_one_thread()?;
     let prepared = prepare(&request, payload)?;
     let report = request.report.take();
@@ -121,19 +124,29 @@ fn payload(request: &LaunchRequest) -> Result<Payload, LaunchError> {
     })
 }
 
-/// A directory as a standard stream is a way back to the host's mounts.
+/// A directory as a standard stream is a way back to the host's mounts, a datagram socket one to any socket of the
+/// host's: each message can be aimed anew.
 fn check_standard_streams() -> Result<(), LaunchError> {
     let (stdin, stdout, stderr) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
     let streams =
         [("stdin", stdin.as_fd()), ("stdout", stdout.as_fd()), ("stderr", stderr.as_fd())];
     for (name, stream) in streams {
         let Ok(stat) = rustix::fs::fstat(stream) else { continue }; // closed by the caller
-        if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
-            let message = format!("{name} is a directory, which would lead out of the sandbox");
-            return Err(LaunchError::new(ErrorKind::Invalid, message));
-        }
+        let what = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => "a directory",
+            FileType::Socket if !is_stream(stream)? => "a datagram socket",
+            _ => continue,
+        };
+        let message = format!("{name} is {what}, which would lead out of the sandbox");
+        return Err(LaunchError::new(ErrorKind::Invalid, message));
     }
     Ok(())
+}
+
+fn is_stream(socket: BorrowedFd<'_>) -> Result<bool, LaunchError> {
+    let kind = rustix::net::sockopt::socket_type(socket)
+        .map_err(|error| LaunchError::step("look at a standard stream", error))?;
+    Ok(kind == SocketType::STREAM || kind == SocketType::SEQPACKET)
 }
 
 /// `fork` in a process with several threads leaves the others' locks held for ever.
@@ -177,11 +190,12 @@ fn prepare(request: &LaunchRequest, payload: Payload) -> Result<Prepared, Launch
         .with_hint("Linux 5.13 or newer with `landlock` in its lsm= list is needed"));
     }
     let mut resolved = resolve(&request.policy, &request.protections, &request.temporary)?;
+    let descriptor_limit = raise_descriptor_limit(&resolved);
     let placeholders = reserve(&mut resolved)?;
     let rung = rung();
     let ids = (rung == Rung::Full)
         .then(|| Ids { user: rustix::process::getuid(), group: rustix::process::getgid() });
-    Ok(Prepared { resolved, placeholders, payload, rung, landlock_abi, ids })
+    Ok(Prepared { resolved, placeholders, payload, rung, landlock_abi, ids, descriptor_limit })
 }
 
 /// With `CAP_SYS_ADMIN` no user namespace is needed; without, one gives it.
@@ -189,6 +203,19 @@ fn rung() -> Rung {
     let capable = rustix::thread::capabilities(None)
         .is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_ADMIN));
     if capable { Rung::FullPrivileged } else { Rung::Full }
+}
+
+/// Makes room for one descriptor a rule, and one more a placeholder. Returns what to restore.
+fn raise_descriptor_limit(resolved: &Resolved) -> Option<Rlimit> {
+    const SPARE: u64 = 64;
+    let wanted = resolved.tree.iter().count() + 2 * resolved.reservations.len();
+    let wanted = u64::try_from(wanted).unwrap_or(u64::MAX).saturating_add(SPARE);
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= wanted) {
+        return None;
+    }
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    rustix::process::setrlimit(Resource::Nofile, raised).ok().map(|()| limit)
 }
 
 fn reserve(resolved: &mut Resolved) -> Result<Placeholders, LaunchError> {
@@ -245,8 +272,12 @@ fn fork_and_wait(
 }
 
 fn cannot_fork(error: std::io::Error, namespaces: Namespaces) -> LaunchError {
+    let nested = error.raw_os_error() == Some(libc::ENOSYS);
     let error =
         LaunchError::with_source(ErrorKind::Unsupported, "make namespaces".to_owned(), error);
+    if nested {
+        return error.with_hint("this process is in a sandbox already, which allows no other inside");
+    }
     if namespaces.user {
         return error.with_hint(
             "user namespaces are not available to this user (sysctl user.max_user_namespaces, AppArmor, a container's \
@@ -291,13 +322,15 @@ fn confine(
 ) -> Result<(), LaunchError> {
     die_with_launcher(refuse)?;
     let network = request.policy.network == Network::Enabled;
-    let steps = plan(&prepared.resolved.tree, &prepared.resolved.links, &request.policy.cwd);
+    let Resolved { tree, links, cwd, .. } = &prepared.resolved;
+    let steps = plan(tree, links, cwd);
     let filter = filter::build(network);
     let confinement = Confinement {
         ids: prepared.ids,
         network,
         landlock_abi: prepared.landlock_abi,
         filter: &filter,
+        descriptor_limit: prepared.descriptor_limit,
     };
     enter(&steps, &confinement)?;
     match report {

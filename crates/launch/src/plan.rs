@@ -32,6 +32,8 @@ pub(crate) struct Cover {
     /// Absolute and real, as the command will see it.
     pub(crate) path: PathBuf,
     pub(crate) kind: Kind,
+    /// What stood there when the policy was resolved.
+    pub(crate) identity: Option<Identity>,
     pub(crate) action: Action,
 }
 
@@ -39,7 +41,7 @@ pub(crate) struct Cover {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Action {
     /// The place itself, read-only or writable.
-    Show { read_only: bool, identity: Option<Identity> },
+    Show { read_only: bool },
     /// Nothing: an empty, unreadable, read-only stand-in, with mount points for what is granted below it.
     Mask { openings: Vec<Opening> },
 }
@@ -106,9 +108,9 @@ pub(crate) fn plan(tree: &GrantTree, links: &[(PathBuf, PathBuf)], cwd: &Path) -
 fn cover(tree: &GrantTree, path: &Path, grant: &Grant) -> Cover {
     let action = match grant.access {
         Access::Deny => Action::Mask { openings: openings(tree, path) },
-        access => Action::Show { read_only: access != Access::Write, identity: grant.identity },
+        access => Action::Show { read_only: access != Access::Write },
     };
-    Cover { path: path.to_path_buf(), kind: grant.kind, action }
+    Cover { path: path.to_path_buf(), kind: grant.kind, identity: grant.identity, action }
 }
 
 /// Mount points for granted places whose nearest rule above is the one at `above`.

@@ -48,9 +48,11 @@ pub(crate) fn resolve(
     for deny in glob::expand(&policy.deny_globs)? {
         resolved.add_rule(&deny, Source::Profile)?;
     }
+    let bases = policy.deny_globs.iter().map(|glob| (&glob.base, &glob.origin));
     protect::enforcer(&mut resolved, protections)?;
     resolved.tree.narrow_below_enforcer();
-    resolved.reject_links_in_writable_places(&rules)?;
+    let places = rules.iter().map(|rule| (&rule.path, &rule.origin));
+    resolved.reject_links_in_writable_places(places.chain(bases))?;
     resolved.cwd = resolved.working_directory(&policy.cwd)?;
     Ok(resolved)
 }
@@ -68,15 +70,14 @@ impl Resolved {
     fn add_rule(&mut self, rule: &Rule, source: Source) -> Result<(), LaunchError> {
         let walked = walk(&rule.path)?;
         self.links.extend(walked.links.iter().cloned());
+        if let Some(why) = own_place(&walked.real, rule.access) {
+            self.notes.push(format!("the rule on {} is not applied: {why}", rule.path.display()));
+            return Ok(());
+        }
         let Some(found) = walked.found else {
             self.missing(rule, &walked, source);
             return Ok(());
         };
-        if found.placeholder && rule.access != Access::Write && rule.missing == Missing::Enforce {
-            // Shared, so that the end of the launch that made it does not take it from under this one.
-            self.reserve(walked.real, rule, source);
-            return Ok(());
-        }
         if rule.access != Access::Write && found.kind == Kind::File && found.links > 1 {
             self.notes.push(format!(
                 "{} has {} hard links; the other names are not covered by its rule",
@@ -87,7 +88,8 @@ impl Resolved {
         let grant = Grant {
             access: rule.access,
             kind: found.kind,
-            identity: Some(found.identity),
+            // The sandbox's own /dev and /proc hold other files of the same names.
+            identity: (!is_own_tree(&walked.real)).then_some(found.identity),
             source,
             origin: rule.origin.clone(),
         };
@@ -98,7 +100,9 @@ impl Resolved {
     /// A missing path is enforced where the command could make it; elsewhere there is nothing to do.
     fn missing(&mut self, rule: &Rule, walked: &Walk, source: Source) {
         let could_appear = self.tree.access(&walked.parent) == Some(Access::Write);
-        if rule.access == Access::Write {
+        if walked.out_of_reach {
+            self.notes.push(format!("{} is out of reach of this user", rule.path.display()));
+        } else if rule.access == Access::Write {
             self.notes
                 .push(format!("{} does not exist and is not made writable", rule.path.display()));
         } else if rule.missing == Missing::Enforce && could_appear {
@@ -135,11 +139,13 @@ impl Resolved {
     }
 
     /// A rule through a symbolic link that an earlier command could have replaced means something else each time.
-    fn reject_links_in_writable_places(&self, rules: &[Rule]) -> Result<(), LaunchError> {
-        for rule in rules {
-            let walked = walk(&rule.path)?;
-            for (link, _) in &walked.links {
-                self.reject_link(link, &rule.path, &rule.origin)?;
+    fn reject_links_in_writable_places<'a>(
+        &self,
+        places: impl Iterator<Item = (&'a PathBuf, &'a String)>,
+    ) -> Result<(), LaunchError> {
+        for (place, origin) in places {
+            for (link, _) in &walk(place)?.links {
+                self.reject_link(link, place, origin)?;
             }
         }
         Ok(())
@@ -158,5 +164,41 @@ impl Resolved {
         Err(LaunchError::unenforceable(message).with_hint(
             "name the link's target in the profile, or move the link out of writable places",
         ))
+    }
+}
+
+/// What the sandbox's own `/dev` hides of the host's, and must go on hiding.
+const OWN_DEVICES: [&str; 8] = [
+    "/dev",
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+    "/dev/pts",
+];
+
+fn is_own_tree(real: &Path) -> bool {
+    (real.starts_with("/dev") && !real.starts_with("/dev/shm")) || real.starts_with("/proc")
+}
+
+/// Why a rule on `real` has nothing to be applied to: the sandbox has a `/dev` and a `/proc` of its own, and showing the
+/// host's would undo that. The host's shared memory can be granted.
+fn own_place(real: &Path, access: Access) -> Option<&'static str> {
+    if !is_own_tree(real) {
+        return None;
+    }
+    let parts: Vec<&[u8]> = real.iter().map(std::ffi::OsStr::as_encoded_bytes).collect();
+    let inside = match parts.as_slice() {
+        [_, b"dev", ..] => OWN_DEVICES.iter().any(|own| real == Path::new(own)),
+        [_, b"proc"] => true,
+        [_, b"proc", name, ..] => !name.iter().all(u8::is_ascii_digit),
+        _ => false,
+    };
+    match (access, inside) {
+        (Access::Deny, true) => None,
+        (Access::Deny, false) => Some("the sandbox does not have it"),
+        _ => Some("the sandbox has a /dev and a /proc of its own"),
     }
 }

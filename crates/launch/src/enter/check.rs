@@ -26,11 +26,11 @@ pub(super) fn verify(plan: &LaunchPlan) -> Result<(), LaunchError> {
 
 fn verify_cover(view: &View, cover: &Cover, all: &[Cover]) -> Result<(), LaunchError> {
     match &cover.action {
-        Action::Show { read_only, identity: expected } => {
+        Action::Show { read_only } => {
             let place = view.open(&cover.path)?;
             let found =
                 identity(&place).map_err(|error| LaunchError::at("look at", &cover.path, error))?;
-            if expected.is_some_and(|expected| expected != found) {
+            if cover.identity.is_some_and(|expected| expected != found) {
                 return Err(changed(cover));
             }
             if *read_only { expect_read_only(view, &cover.path) } else { Ok(()) }

@@ -17,18 +17,23 @@ pub(super) fn clone_granted(plan: &LaunchPlan, view: &View) -> Result<Slots, Lau
 }
 
 fn clone_one(cover: &Cover, view: &View) -> Result<Option<OwnedFd>, LaunchError> {
-    let Action::Show { read_only, identity: expected } = &cover.action else { return Ok(None) };
+    let Action::Show { read_only } = &cover.action else { return Ok(None) };
     let place = view.open(&cover.path)?;
-    let found = identity(&place).map_err(|error| LaunchError::at("look at", &cover.path, error))?;
-    if expected.is_some_and(|expected| expected != found) {
-        return Err(changed(cover));
-    }
+    expect_unchanged(cover, &place)?;
     let mount = clone_tree(&place, &cover.path)?;
     let attributes =
         MountAttributes { read_only: *read_only, no_devices: true, ..MountAttributes::default() };
     set_mount_attributes(mount.as_fd(), c"", attributes)
         .map_err(|error| LaunchError::at("set the mount of", &cover.path, error))?;
     Ok(Some(mount))
+}
+
+fn expect_unchanged(cover: &Cover, place: &OwnedFd) -> Result<(), LaunchError> {
+    let found = identity(place).map_err(|error| LaunchError::at("look at", &cover.path, error))?;
+    if cover.identity.is_some_and(|expected| expected != found) {
+        return Err(changed(cover));
+    }
+    Ok(())
 }
 
 pub(super) fn changed(cover: &Cover) -> LaunchError {
@@ -54,7 +59,12 @@ pub(super) fn attach(plan: &LaunchPlan, view: &View, slots: Slots) -> Result<(),
             let message = format!("nothing was prepared to cover {}", cover.path.display());
             return Err(LaunchError::new(ErrorKind::SelfCheck, message));
         };
-        view.attach(&mount, &cover.path)?;
+        let place = view.open(&cover.path)?;
+        if matches!(cover.action, Action::Mask { .. }) {
+            // What it hides must be what the rule is about. (A granted place may stand on an opening of a mask.)
+            expect_unchanged(cover, &place)?;
+        }
+        attach_at(&mount, &place, &cover.path)?;
     }
     Ok(())
 }

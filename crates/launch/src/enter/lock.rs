@@ -1,5 +1,6 @@
 //! Locking the door from inside: Landlock, capabilities, limits, the system call filter.
 
+use rustix::fs::Access;
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Resource, Rlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets};
@@ -13,8 +14,6 @@ use super::Confinement;
 
 /// Capability numbers that a kernel may know; asking for one past its last says so.
 const CAPABILITY_NUMBERS: u32 = 64;
-/// Descriptors besides those of the plan.
-const SPARE_DESCRIPTORS: u64 = 64;
 
 /// After this the process can do what the command may do, and no more.
 pub(super) fn lock(plan: &LaunchPlan, confinement: &Confinement<'_>) -> Result<(), LaunchError> {
@@ -25,6 +24,9 @@ pub(super) fn lock(plan: &LaunchPlan, confinement: &Confinement<'_>) -> Result<(
         .map_err(step("limit core files"))?;
     landlock_layer::restrict(plan, confinement.network, confinement.landlock_abi)?;
     drop_capabilities()?;
+    // Entered with capabilities; the command has none.
+    rustix::fs::access(".", Access::EXEC_OK)
+        .map_err(|error| LaunchError::at("enter the working directory", &plan.cwd, error))?;
     // Init keeps no secret, but nobody inside has a reason to look into it either.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
         .map_err(step("close the sandbox's init"))?;
@@ -51,17 +53,6 @@ fn drop_capabilities() -> Result<(), LaunchError> {
     };
     rustix::thread::set_capabilities(None, none)
         .map_err(|error| LaunchError::step("drop capabilities", error))
-}
-
-/// Makes room for the descriptors of a plan with many covers. Returns what to restore.
-pub(super) fn raise_descriptor_limit(covers: usize) -> Option<Rlimit> {
-    let limit = rustix::process::getrlimit(Resource::Nofile);
-    let wanted = u64::try_from(covers).unwrap_or(u64::MAX).saturating_add(SPARE_DESCRIPTORS);
-    if limit.current.is_none_or(|current| current >= wanted) {
-        return None;
-    }
-    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
-    rustix::process::setrlimit(Resource::Nofile, raised).ok().map(|()| limit)
 }
 
 pub(super) fn restore_descriptor_limit(limit: Rlimit) -> Result<(), LaunchError> {

@@ -23,6 +23,9 @@ const DEVICE_LINKS: [(&str, &str); 5] = [
 ];
 /// Parts of `/proc` through which user 0 could change the host without any capability. Always read-only.
 const PROC_READ_ONLY: [&str; 5] = ["sys", "sysrq-trigger", "irq", "bus", "fs"];
+/// Drivers' files that only user 0 may write, some of them without a look at its capabilities.
+const PROC_READ_ONLY_FOR_ROOT: [&str; 8] =
+    ["acpi", "asound", "driver", "dynamic_debug", "latency_stats", "mtrr", "pressure", "scsi"];
 
 /// Copies the device nodes while devices still work on the host's `/dev`.
 pub(super) fn clone_devices(view: &View) -> Result<Vec<(&'static str, OwnedFd)>, LaunchError> {
@@ -96,9 +99,15 @@ pub(super) fn mount_proc(view: &View) -> Result<(), LaunchError> {
             .with_hint("this container hides parts of /proc, so the kernel refuses a fresh one")
     })?;
     view.attach(&proc, Path::new("/proc"))?;
-    for name in PROC_READ_ONLY {
+    let for_root: &[&str] =
+        if rustix::process::geteuid().is_root() { &PROC_READ_ONLY_FOR_ROOT } else { &[] };
+    for name in PROC_READ_ONLY.iter().chain(for_root) {
         let path = PathBuf::from("/proc").join(name);
-        let Ok(place) = view.try_open(&path) else { continue }; // not built into this kernel
+        let place = match view.try_open(&path) {
+            Ok(place) => place,
+            Err(Errno::NOENT) => continue, // not built into this kernel
+            Err(error) => return Err(LaunchError::at("open", &path, error)),
+        };
         let mount = clone_below(place.as_fd(), Path::new(""), &path)?;
         let attributes = MountAttributes { read_only: true, ..MountAttributes::default() };
         set_mount_attributes(mount.as_fd(), c"", attributes)

@@ -11,6 +11,8 @@ use crate::error::{LaunchError, unreadable};
 
 /// Matches of all globs of one launch.
 const MAX_MATCHES: usize = 8192;
+/// Not the host's inside the sandbox.
+const OWN_TREES: [&str; 2] = ["/dev", "/proc"];
 /// Directory entries looked at for all globs of one launch.
 const MAX_ENTRIES: usize = 1_000_000;
 
@@ -43,7 +45,8 @@ impl Scan {
     fn directory(&mut self, glob: &DenyGlob, matcher: &GlobMatcher) -> Result<(), LaunchError> {
         let mut pending = vec![(glob.base.clone(), 1usize)];
         while let Some((directory, depth)) = pending.pop() {
-            if glob.max_depth.is_some_and(|limit| depth > limit.get()) {
+            let own = OWN_TREES.iter().any(|own| directory == Path::new(own));
+            if own || glob.max_depth.is_some_and(|limit| depth > limit.get()) {
                 continue;
             }
             for (path, is_directory) in self.entries_of(&directory, glob)? {
@@ -64,8 +67,12 @@ impl Scan {
     ) -> Result<Vec<(PathBuf, bool)>, LaunchError> {
         let listing = match std::fs::read_dir(directory) {
             Ok(listing) => listing,
-            // What this user cannot list, a command of this user cannot list either.
-            Err(error) if is_out_of_reach(&error) => return Ok(Vec::new()),
+            Err(error) if is_gone(&error) => return Ok(Vec::new()),
+            // What is in it may match, and can be opened by name or after a chmod(2) by its owner.
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+                self.deny(directory.to_path_buf(), glob)?;
+                return Ok(Vec::new());
+            }
             Err(error) => return Err(unreadable(directory.to_path_buf(), error)),
         };
         let mut entries = Vec::new();
@@ -98,9 +105,9 @@ fn is_match(matcher: &GlobMatcher, base: &Path, path: &Path) -> bool {
     matcher.is_match(OsStr::from_bytes(relative.as_os_str().as_bytes()))
 }
 
-fn is_out_of_reach(error: &std::io::Error) -> bool {
-    use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
-    matches!(error.kind(), NotFound | NotADirectory | PermissionDenied)
+fn is_gone(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{NotADirectory, NotFound};
+    matches!(error.kind(), NotFound | NotADirectory)
 }
 
 fn too_many(glob: &DenyGlob, limit: usize, what: &str) -> LaunchError {

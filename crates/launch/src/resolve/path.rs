@@ -19,8 +19,6 @@ pub(super) struct Found {
     pub(super) identity: Identity,
     /// Names of the file (`st_nlink`).
     pub(super) links: u64,
-    /// A launch put it there for as long as it runs.
-    pub(super) placeholder: bool,
 }
 
 /// A path followed to its end, or to the first component that does not exist.
@@ -36,9 +34,13 @@ pub(super) struct Walk {
     pub(super) first_missing: PathBuf,
     /// Symbolic links followed, as (real place, text).
     pub(super) links: Vec<(PathBuf, PathBuf)>,
+    /// Whether `parent` is somebody else's directory that this user cannot search: whatever is in it, a command of this
+    /// user does not get there.
+    pub(super) out_of_reach: bool,
 }
 
-/// Follows `path`, which is absolute and lexically clean.
+/// Follows `path`, which is absolute and lexically clean. A placeholder counts as missing: the launch that made it may
+/// end before this one, so it has to be shared, not stood on.
 pub(super) fn walk(path: &Path) -> Result<Walk, LaunchError> {
     let mut pending: Vec<OsString> = components(path);
     let mut real = PathBuf::from("/");
@@ -51,20 +53,15 @@ pub(super) fn walk(path: &Path) -> Result<Walk, LaunchError> {
         }
         let place = real.join(&name);
         let metadata = match std::fs::symlink_metadata(&place) {
-            Ok(metadata) => metadata,
-            Err(error) if is_missing(&error) => {
-                let rest: PathBuf = pending.iter().rev().collect();
-                let whole = if pending.is_empty() { place.clone() } else { place.join(rest) };
-                return Ok(Walk {
-                    real: whole,
-                    found: None,
-                    parent: real,
-                    first_missing: place,
-                    links,
-                });
+            Ok(metadata) if is_placeholder(&metadata) => None,
+            Ok(metadata) => Some(metadata),
+            Err(error) if is_missing(&error) => None,
+            Err(error) if is_foreign_and_closed(&real, &error) => {
+                return Ok(Walk { out_of_reach: true, ..cut_short(real, place, &pending, links) });
             }
             Err(error) => return Err(unreadable(place, error)),
         };
+        let Some(metadata) = metadata else { return Ok(cut_short(real, place, &pending, links)) };
         if !metadata.is_symlink() {
             found = describe(&metadata);
             real = place;
@@ -84,7 +81,25 @@ pub(super) fn walk(path: &Path) -> Result<Walk, LaunchError> {
         found = look(&real)?;
     }
     let parent = real.parent().unwrap_or(Path::new("/")).to_path_buf();
-    Ok(Walk { first_missing: real.clone(), real, found: Some(found), parent, links })
+    let first_missing = real.clone();
+    Ok(Walk { first_missing, real, found: Some(found), parent, links, out_of_reach: false })
+}
+
+fn cut_short(
+    parent: PathBuf,
+    first_missing: PathBuf,
+    pending: &[OsString],
+    links: Vec<(PathBuf, PathBuf)>,
+) -> Walk {
+    let real = pending.iter().rev().fold(first_missing.clone(), |path, name| path.join(name));
+    Walk { real, found: None, parent, first_missing, links, out_of_reach: false }
+}
+
+/// A directory's owner could open it, so only somebody else's counts.
+fn is_foreign_and_closed(directory: &Path, error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::PermissionDenied
+        && std::fs::symlink_metadata(directory)
+            .is_ok_and(|metadata| metadata.uid() != rustix::process::geteuid().as_raw())
 }
 
 /// Normal components in reverse, so that the next one is popped from the end.
@@ -110,7 +125,6 @@ fn describe(metadata: &std::fs::Metadata) -> Found {
         kind: if metadata.is_dir() { Kind::Directory } else { Kind::File },
         identity: Identity { device: metadata.dev(), inode: metadata.ino() },
         links: metadata.nlink(),
-        placeholder: is_placeholder(metadata),
     }
 }
 

@@ -56,17 +56,14 @@ fn protect_name(resolved: &mut Resolved, place: &Path, reserve: bool) -> Result<
             place.display()
         ))
         .with_hint("put the directory itself there instead of a link")),
-        // Another launch's placeholder is shared, so that its end does not take it away from under this one.
-        Ok(metadata) if reserve && is_placeholder(&metadata) => {
+        Ok(metadata) if !is_placeholder(&metadata) => {
+            resolved.add_rule(&rule, Source::ProtectedName)
+        }
+        _ if reserve => {
             resolved.reserve(place.to_path_buf(), &rule, Source::ProtectedName);
             Ok(())
         }
-        Ok(_) => resolved.add_rule(&rule, Source::ProtectedName),
-        Err(_) if reserve => {
-            resolved.reserve(place.to_path_buf(), &rule, Source::ProtectedName);
-            Ok(())
-        }
-        Err(_) => Ok(()),
+        _ => Ok(()),
     }
 }
 

@@ -673,28 +673,6 @@ def inherited_socket():
     os.write(6, b"x")
 
 
-# 19: gaining rights
-
-
-def effective(name):
-    output = subprocess.run([out(name), "-u"], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
-    if int(output.stdout) == os.geteuid():
-        raise OSError(errno.EPERM, "")
-
-
-@probe
-def set_user_id():
-    effective("set-user-id")
-
-
-@probe
-def file_capability():
-    output = subprocess.run([out("capable"), "CapEff", "/proc/self/status"], stdout=subprocess.PIPE)
-    own = [line for line in open("/proc/self/status") if line.startswith("CapEff")]
-    if not output.stdout or output.stdout.decode() == own[0]:
-        raise OSError(errno.EPERM, "")
-
-
 # 20, 21: kernel surface
 
 

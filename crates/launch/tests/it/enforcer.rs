@@ -1,0 +1,131 @@
+//! The sandbox cannot rewrite what enforces, configures or credentials the next launch.
+
+use std::process::Command;
+
+use crate::stage::{Profile, Stage, Who};
+
+/// A stage whose launcher lies in the workspace, at `ws/bin/launcher`, with another name at `ws/other`.
+fn with_own_launcher(who: Who) -> Stage {
+    let mut stage = Stage::new(who);
+    stage.fixture.directory("ws/bin");
+    let place = stage.fixture.join("ws/bin/launcher");
+    let status = Command::new("/bin/cp").arg(stage.launcher()).arg(&place).status().unwrap();
+    assert!(status.success());
+    std::os::unix::fs::chown(&place, Some(who.ids().uid), Some(who.ids().gid)).unwrap();
+    std::fs::hard_link(&place, stage.fixture.join("ws/other")).unwrap();
+    stage.use_launcher(place);
+    stage
+}
+
+#[test]
+fn its_own_executable_is_not_overwritten_replaced_or_moved() {
+    for who in Who::everybody() {
+        let stage = with_own_launcher(who);
+        let before = std::fs::read(stage.launcher()).unwrap();
+        let script = "exec 2>&1; cp /bin/true fake
+            for attempt in 'cp fake bin/launcher' 'mv fake bin/launcher' 'rm -f bin/launcher' 'mv bin bin2' \
+            'rm -rf bin' 'chmod 0 bin/launcher' 'ln -f fake bin/launcher' 'truncate -s 0 bin/launcher' \
+            'mv bin/launcher bin/gone'; do $attempt >/dev/null && echo \"worked: $attempt\"; done
+            sh -c ': > other' || echo busy";
+        let ended = stage.sh(&stage.workspace(), script);
+        assert!(!ended.stdout.contains("worked"), "{}", ended.stdout);
+        assert!(ended.stdout.contains("Text file busy"), "{}", ended.stdout);
+        assert!(std::fs::read(stage.launcher()).unwrap() == before, "the launcher changed");
+        let rule = format!("read {}", stage.launcher().display());
+        assert!(ended.rules().contains(&rule), "{:?}", ended.rules());
+        stage.sh(&stage.workspace(), "echo still > enforced").assert_ok();
+    }
+}
+
+#[test]
+fn an_explicit_write_rule_does_not_open_the_executable() {
+    for who in Who::everybody() {
+        let stage = with_own_launcher(who);
+        let path = stage.launcher().display().to_string();
+        let profile = stage.workspace().path("write", &path);
+        let ended = stage.sh(&profile, "echo x >> bin/launcher || echo refused");
+        assert_eq!(ended.stdout, "refused\n", "{ended:?}");
+    }
+}
+
+fn home_as_workspace(stage: &Stage) -> Profile {
+    let home = stage.path("home");
+    stage.profile().root("read").path("write", &home).cwd(&home)
+}
+
+#[test]
+fn configuration_and_trust_are_read_only_and_credentials_denied_when_home_is_the_workspace() {
+    for who in Who::everybody() {
+        let stage = Stage::new(who);
+        stage.fixture.file("home/.config/plenipo/config.toml", "kept");
+        stage.fixture.file("home/.config/other/file", "");
+        stage.fixture.file("home/.local/share/plenipo/trust/entry", "kept");
+        stage.fixture.file("home/.local/share/plenipo/credentials/token", "secret");
+        let script = "exec 2>/dev/null
+            for attempt in 'cp /etc/hostname .config/plenipo/config.toml' 'touch .config/plenipo/new' 'mv .config .c' \
+            'mv .config/plenipo .config/p' 'touch .local/share/plenipo/trust/new' 'mv .local .l' \
+            'mkdir .local/state/plenipo/x' 'mkdir .local/state' 'cat .local/share/plenipo/credentials/token' \
+            'ls .local/share/plenipo/credentials'; do $attempt >/dev/null && echo \"worked: $attempt\"; done
+            cat .config/plenipo/config.toml; echo x > .config/other/file && echo free";
+        let home = stage.path("home");
+        let profile = home_as_workspace(&stage);
+        let ended = stage.run_with(&profile, &["--home", &home], &["/bin/sh", "-c", script]);
+        let worked: Vec<&str> =
+            ended.stdout.lines().filter(|line| line.starts_with("worked")).collect();
+        // The missing directory is there as a placeholder, so making it "works" nowhere.
+        assert!(worked.is_empty(), "{worked:?}");
+        assert!(ended.stdout.contains("kept") && ended.stdout.contains("free"), "{ended:?}");
+        assert!(!stage.fixture.exists("home/.local/state"), "a placeholder stayed");
+        let rules = ended.rules();
+        assert!(
+            rules.contains(&format!("deny {home}/.local/share/plenipo/credentials")),
+            "{rules:?}"
+        );
+    }
+}
+
+#[test]
+fn a_rule_below_credentials_does_not_open_them() {
+    for who in Who::everybody() {
+        let stage = Stage::new(who);
+        stage.fixture.file("home/.local/share/plenipo/credentials/inner/token", "secret");
+        let home = stage.path("home");
+        let inner = format!("{home}/.local/share/plenipo/credentials/inner");
+        let profile = stage.workspace().path("write", &inner);
+        let argv = ["/bin/cat", &format!("{inner}/token")];
+        let ended = stage.run_with(&profile, &["--home", &home], &argv);
+        assert_ne!(ended.code, 0, "{ended:?}");
+        assert_eq!(ended.stdout, "");
+    }
+}
+
+#[test]
+fn project_configuration_is_read_only_where_it_exists() {
+    for who in Who::everybody() {
+        let stage = Stage::new(who);
+        for name in ["plenipo.toml", ".mcp.json", ".vscode/mcp.json", ".cursor/mcp.json"] {
+            stage.fixture.file(format!("ws/{name}"), "kept");
+        }
+        let script = "exec 2>/dev/null; echo x > fake
+            for f in plenipo.toml .mcp.json .vscode/mcp.json .cursor/mcp.json; do
+            echo x > $f && echo wrote $f; mv fake $f && echo replaced $f; rm -f $f && echo removed $f; done
+            mv .vscode v && echo moved; echo x > .vscode/settings.json && echo free";
+        let ended = stage.sh(&stage.workspace(), script);
+        assert_eq!(ended.stdout, "free\n", "{ended:?}");
+    }
+}
+
+#[test]
+fn a_protected_name_that_is_a_symlink_is_refused_with_a_sentence() {
+    for who in Who::everybody() {
+        for target in ["elsewhere", "nowhere", "file"] {
+            let stage = Stage::new(who);
+            stage.fixture.directory("ws/elsewhere");
+            stage.fixture.file("ws/file", "");
+            stage.fixture.symlink("ws/.codex", target);
+            let ended = stage.sh(&stage.workspace(), "echo ran");
+            ended.assert_refused("is a symbolic link, which a sandboxed command could replace");
+            assert_eq!(stage.fixture.names("ws"), [".codex", "elsewhere", "file"]);
+        }
+    }
+}

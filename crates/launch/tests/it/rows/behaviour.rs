@@ -1,0 +1,49 @@
+//! Rows that are not one attack: what has to work, or be refused, around a launch. Each check returns what the control
+//! and the sandboxed run showed, and panics if either is not as it should be.
+
+mod environment;
+mod processes;
+mod rights;
+mod states;
+mod streams;
+
+use crate::stage::Who;
+
+/// What the control and the sandboxed run showed.
+pub(crate) type Seen = (String, String);
+
+/// One row, checked by a function.
+pub(crate) struct Behaviour {
+    pub(crate) row: u8,
+    pub(crate) name: &'static str,
+    pub(crate) check: fn(Who) -> Seen,
+}
+
+const fn row(row: u8, name: &'static str, check: fn(Who) -> Seen) -> Behaviour {
+    Behaviour { row, name, check }
+}
+
+fn seen(control: impl Into<String>, sandboxed: impl Into<String>) -> Seen {
+    (control.into(), sandboxed.into())
+}
+
+pub(crate) const BEHAVIOURS: &[Behaviour] = &[
+    row(4, "existing hard link is reported", rights::existing_hard_link),
+    row(19, "set-user-ID file", rights::set_user_id),
+    row(19, "file capability", rights::file_capability),
+    row(31, "BASH_ENV", environment::shell_start_file),
+    row(31, "LD_PRELOAD in the command", environment::preloaded_library),
+    row(32, "fake helpers on PATH", environment::fake_helpers),
+    row(33, "cwd missing, a file, out of reach", states::working_directory),
+    row(34, "state of 200 KB", states::long_state),
+    row(35, "malformed states", states::malformed),
+    row(35, "external is read-only", states::external),
+    row(35, "disabled runs as is", states::disabled),
+    row(37, "KILL to the launcher", processes::killed_launcher),
+    row(38, "background child", processes::background_child),
+    row(39, "signals and traps", processes::signals),
+    row(40, "kill -TERM $$", processes::own_signal),
+    row(41, "exit codes", processes::exit_codes),
+    row(42, "8 MiB through stdin, stdout, stderr", streams::byte_exact),
+    row(43, "echo > /dev/stdout on a file", streams::reopened_stdout),
+];
