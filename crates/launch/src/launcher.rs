@@ -276,7 +276,8 @@ fn cannot_fork(error: std::io::Error, namespaces: Namespaces) -> LaunchError {
     let error =
         LaunchError::with_source(ErrorKind::Unsupported, "make namespaces".to_owned(), error);
     if nested {
-        return error.with_hint("this process is in a sandbox already, which allows no other inside");
+        return error
+            .with_hint("this process is in a sandbox already, which allows no other inside");
     }
     if namespaces.user {
         return error.with_hint(

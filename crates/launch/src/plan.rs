@@ -116,7 +116,7 @@ fn cover(tree: &GrantTree, path: &Path, grant: &Grant) -> Cover {
 /// Mount points for granted places whose nearest rule above is the one at `above`.
 fn openings(tree: &GrantTree, above: &Path) -> Vec<Opening> {
     let granted = tree.changes().filter(|(path, grant)| {
-        grant.access != Access::Deny && *path != above && nearest_rule_above(tree, path) == above
+        grant.access != Access::Deny && *path != above && nearest_change_above(tree, path) == above
     });
     granted
         .filter_map(|(path, grant)| {
@@ -126,9 +126,10 @@ fn openings(tree: &GrantTree, above: &Path) -> Vec<Opening> {
         .collect()
 }
 
-fn nearest_rule_above<'a>(tree: &GrantTree, path: &'a Path) -> &'a Path {
+/// A rule that changes nothing makes no cover, so nothing can stand on it.
+fn nearest_change_above<'a>(tree: &GrantTree, path: &'a Path) -> &'a Path {
     let root = Path::new("/");
-    path.ancestors().skip(1).find(|ancestor| tree.at(ancestor).is_some()).unwrap_or(root)
+    path.ancestors().skip(1).find(|ancestor| tree.is_change(ancestor)).unwrap_or(root)
 }
 
 fn root_openings(tree: &GrantTree, links: &[(PathBuf, PathBuf)]) -> Vec<Opening> {
@@ -166,3 +167,6 @@ impl LaunchPlan {
         self.base == Base::Empty
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -101,9 +101,16 @@ impl GrantTree {
 
     /// The rules that change something, parents first. No rule at all is the same as a deny.
     pub(crate) fn changes(&self) -> impl Iterator<Item = (&Path, &Grant)> {
-        self.iter().filter(|(path, grant)| {
-            path.parent().is_none() || denied_as_none(self.inherited(path)) != Some(grant.access)
-        })
+        self.iter().filter(|(path, grant)| self.changes_something(path, grant))
+    }
+
+    /// Whether a rule stands at `path` and changes something.
+    pub(crate) fn is_change(&self, path: &Path) -> bool {
+        self.at(path).is_some_and(|grant| self.changes_something(path, grant))
+    }
+
+    fn changes_something(&self, path: &Path, grant: &Grant) -> bool {
+        path.parent().is_none() || denied_as_none(self.inherited(path)) != Some(grant.access)
     }
 
     /// Directories above `path` that the command could rename, and with them the rule on `path`.
@@ -123,3 +130,6 @@ impl GrantTree {
 fn denied_as_none(access: Option<Access>) -> Option<Access> {
     access.or(Some(Access::Deny))
 }
+
+#[cfg(test)]
+mod tests;

@@ -62,3 +62,17 @@ fn a_profile_that_cannot_read_the_launcher_still_launches() {
         assert_eq!(ended.assert_ok().stdout, "unseen\n");
     }
 }
+
+/// A deny rule where nothing is granted anyway, with a grant below it.
+#[test]
+fn a_grant_below_a_denied_place_shows_in_an_empty_root() {
+    for who in Who::everybody() {
+        let stage = Stage::new(who);
+        stage.fixture.file("out/deep/shown", "shown\n");
+        stage.fixture.file("out/secret", "secret\n");
+        let out = stage.path("out");
+        let profile = minimal(&stage).path("deny", &out).path("read", &format!("{out}/deep"));
+        let script = format!("cat {out}/deep/shown; cat {out}/secret 2>/dev/null || echo hidden");
+        assert_eq!(stage.sh(&profile, &script).assert_ok().stdout, "shown\nhidden\n");
+    }
+}
