@@ -1,7 +1,8 @@
 //! Real MCP servers to test against, in pinned versions, below `target/peers`.
 //!
-//! `python/` is a virtual environment, `node/` an npm prefix. A `stamp` file holds the versions;
-//! nothing is fetched while it says what is wanted.
+//! `python/` is a virtual environment, `node/` an npm prefix; `reference/` is one of its own for the
+//! reference CLI, which is large. A `stamp` file holds the versions; nothing is fetched while it says
+//! what is wanted.
 
 use std::fs;
 use std::path::Path;
@@ -11,6 +12,8 @@ use crate::run::{Doing, Outcome, succeed};
 
 const FROM_PYPI: &[&str] = &["mcp-server-time==2026.10.19"];
 const FROM_NPM: &[&str] = &["@modelcontextprotocol/server-everything@2026.8.31"];
+/// The version whose wire captures are test data.
+const REFERENCE: &[&str] = &["@openai/codex@0.171.0"];
 
 pub(super) fn prepare(directory: &Path) -> Outcome {
     prepare_one(&directory.join("python"), FROM_PYPI, |place| {
@@ -18,11 +21,14 @@ pub(super) fn prepare(directory: &Path) -> Outcome {
         let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
         succeed(Command::new(place.join("bin/python3")).args(pip).args(FROM_PYPI))
     })?;
-    prepare_one(&directory.join("node"), FROM_NPM, |place| {
-        let mut npm = Command::new("npm");
-        npm.args(["install", "--no-fund", "--no-audit", "--loglevel=error", "--prefix"]);
-        succeed(npm.arg(place).args(FROM_NPM))
-    })
+    for (name, packages) in [("node", FROM_NPM), ("reference", REFERENCE)] {
+        prepare_one(&directory.join(name), packages, |place| {
+            let mut npm = Command::new("npm");
+            npm.args(["install", "--no-fund", "--no-audit", "--loglevel=error", "--prefix"]);
+            succeed(npm.arg(place).args(packages))
+        })?;
+    }
+    Ok(())
 }
 
 fn prepare_one(place: &Path, wanted: &[&str], install: impl Fn(&Path) -> Outcome) -> Outcome {
