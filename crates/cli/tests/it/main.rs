@@ -15,5 +15,6 @@ mod golden;
 mod help;
 mod interrupt;
 mod peers;
+mod reference;
 mod sandbox;
 mod support;
