@@ -1,9 +1,12 @@
-//! `plenipo.toml`: text to values that cannot be wrong.
+//! Configuration files: text to values that cannot be wrong.
 //!
-//! Parsing is pure: the caller reads the file and says how far it is trusted. A key is honoured,
-//! or recognised and then **disables its server with a reason**, or an error that names file,
-//! line, key and the nearest known key; no key is accepted and ignored. An error inside one server
-//! is kept with that server and does not take the others away.
+//! Parsing is pure: the caller reads the file and says how far it is trusted; placeholders are
+//! checked, and filled in only when a server is started ([`ServerConfig::endpoint`]). A key is
+//! honoured, or recognised and then **disables its server with a reason**, or an error that names
+//! file, line, key and the nearest known key; no key is accepted and ignored. An error inside one
+//! server is kept with that server and does not take the others away.
+//!
+//! Of our own `plenipo.toml`:
 //!
 //! | top-level key | type | from |
 //! |---|---|---|
@@ -12,16 +15,32 @@
 //! | `permissions.NAME` | handed to `plenipo-policy` as text | any |
 //! | `server.workspace.allow_unsandboxed` | bool, default false | managed, user |
 //! | `mcp_servers.NAME` | [`ServerConfig`] | any |
+//!
+//! Of other programs' files, which [`Format`] tells apart, only the servers are read.
 
+mod draft;
+mod format;
+mod helper;
+mod http;
+mod json_document;
 mod keys;
+mod node;
 mod reader;
+mod scalar;
 mod server;
+mod template;
+mod toml_document;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+pub use format::Format;
 use plenipo_redact::Secret;
-pub use server::{ServerConfig, ServerState};
+pub use server::{
+    Endpoint, HeaderValueSource, HttpEndpoint, HttpSettings, ServerConfig, ServerState,
+    StdioSettings, TransportSettings,
+};
+pub use template::{StartContext, Template};
 
 use crate::error::ConfigError;
 use crate::server_name::ServerName;
@@ -44,6 +63,8 @@ pub enum Origin {
 pub struct Config {
     /// How far it is trusted.
     pub origin: Origin,
+    /// Whose file it is.
+    pub format: Format,
     /// Launcher for sandboxed commands; absolute.
     pub launcher: Option<PathBuf>,
     /// Profile of a call that names none.
@@ -53,6 +74,8 @@ pub struct Config {
     pub allow_unsandboxed: bool,
     /// Servers by name, each with its own fault if it has one.
     pub servers: BTreeMap<ServerName, Result<ServerConfig, ConfigError>>,
+    /// Entries that have no name to be kept under: a name that is none, or is taken.
+    pub refused: Vec<ConfigError>,
     /// Recognised keys outside servers that are not honoured yet.
     pub warnings: Vec<ConfigError>,
     text: Secret<String>,
@@ -76,8 +99,9 @@ impl Config {
 /// mark at the start is skipped.
 ///
 /// # Errors
-/// The first fault outside a server: text that is no TOML, an unknown or mistyped top-level key, a
-/// key that this origin may not set. Faults inside a server are in [`Config::servers`].
+/// The first fault outside a server: text that is neither TOML nor JSON, an unknown or mistyped
+/// top-level key, a key that this origin may not set. Faults inside a server are in
+/// [`Config::servers`], those of a server's name in [`Config::refused`].
 pub fn parse(text: &str, file: &str, origin: Origin) -> Result<Config, ConfigError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     reader::read(text, file, origin)

@@ -1,7 +1,7 @@
 //! Which server and tool `SERVER.TOOL` means.
 
 use plenipo_connect::catalog::{Catalog, Lookup, Tool};
-use plenipo_connect::config::{ServerConfig, ServerState};
+use plenipo_connect::config::{Endpoint, ServerConfig, ServerState, StartContext};
 use plenipo_connect::{ConnectOptions, EraHint, ServerName, StdioCommand, environment};
 
 use crate::arguments::Global;
@@ -53,7 +53,13 @@ impl Target {
         let lookup = |name: &str| env::variable(name);
         if let Some(config) = &self.config {
             config.apply_to(options);
-            return Ok(config.command(&lookup));
+            return match config.endpoint(&StartContext::new(&lookup))? {
+                Endpoint::Stdio(command) => Ok(command),
+                _ => Err(Failure::usage(format!(
+                    "server `{}` is reached by URL, which is not supported yet",
+                    self.server
+                ))),
+            };
         }
         let executable = env::executable().map_err(|error| {
             Failure::new(

@@ -1,12 +1,32 @@
-//! The keys of the reference schema, and what we do with each.
+//! The keys of each format's servers, and what we do with each.
+
+use super::format::Format;
+
+/// What a key of a server means here, under the name that the reference schema gives it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// It is honoured.
+    Honoured(&'static str),
+    /// It is known and not honoured yet: it disables the server.
+    NotYet,
+    /// It describes the entry for people or for a catalogue: there is nothing to honour.
+    Descriptive,
+    /// Nothing that we know.
+    Unknown,
+}
 
 /// Keys of `[mcp_servers.NAME]` that are honoured.
-pub(super) const HONOURED: [&str; 12] = [
+const HONOURED: [&str; 17] = [
     "command",
     "args",
     "env",
     "env_vars",
     "cwd",
+    "url",
+    "bearer_token_env_var",
+    "http_headers",
+    "env_http_headers",
+    "http_headers_helper",
     "enabled",
     "required",
     "startup_timeout_sec",
@@ -16,13 +36,8 @@ pub(super) const HONOURED: [&str; 12] = [
     "disabled_tools",
 ];
 
-/// Keys of `[mcp_servers.NAME]` that are known and not honoured yet: they disable the server.
-pub(super) const NOT_YET: [&str; 16] = [
-    "url",
-    "bearer_token_env_var",
-    "http_headers",
-    "env_http_headers",
-    "http_headers_helper",
+/// Keys of `[mcp_servers.NAME]` that are known and not honoured yet.
+const NOT_YET: [&str; 11] = [
     "environment_id",
     "auth",
     "startup_readiness",
@@ -36,20 +51,87 @@ pub(super) const NOT_YET: [&str; 16] = [
     "tools",
 ];
 
+/// Keys of a server in `mcpServers`, and what the reference schema calls them.
+const JSON_HONOURED: [(&str, &str); 12] = [
+    ("type", "type"),
+    ("transport", "type"),
+    ("command", "command"),
+    ("args", "args"),
+    ("env", "env"),
+    ("cwd", "cwd"),
+    ("url", "url"),
+    ("serverUrl", "url"),
+    ("headers", "http_headers"),
+    ("headersHelper", "http_headers_helper"),
+    ("disabled", "disabled"),
+    ("enabled", "enabled"),
+];
+const JSON_NOT_YET: [&str; 14] = [
+    "envFile",
+    "oauth",
+    "auth",
+    "timeout",
+    "alwaysAllow",
+    "alwaysLoad",
+    "autoApprove",
+    "disabledTools",
+    "trust",
+    "includeTools",
+    "excludeTools",
+    "dev",
+    "sandbox",
+    "sandboxEnabled",
+];
+const JSON_DESCRIPTIVE: [&str; 4] = ["description", "gallery", "version", "note"];
+
+/// Keys that only a server with `command` has, as the reference schema calls them.
+pub(super) const STDIO_ONLY: [&str; 4] = ["args", "env", "env_vars", "cwd"];
+/// Keys that only a server with `url` has.
+pub(super) const HTTP_ONLY: [&str; 4] =
+    ["bearer_token_env_var", "http_headers", "env_http_headers", "http_headers_helper"];
+/// Keys that only a server with `url` has, among those that are not honoured yet.
+pub(super) const HTTP_ONLY_NOT_YET: [&str; 4] = ["auth", "scopes", "oauth", "oauth_resource"];
+
 /// Top-level keys that are honoured.
 pub(super) const TOP_LEVEL: [&str; 5] =
     ["launcher", "default_permissions", "permissions", "server", "mcp_servers"];
 
-/// Top-level keys of the reference schema that are not honoured yet.
-pub(super) const TOP_LEVEL_NOT_YET: [&str; 7] = [
+/// Top-level keys of the reference schema that are about MCP and not honoured yet.
+pub(super) const TOP_LEVEL_NOT_YET: [&str; 5] = [
     "mcp_enterprise_managed_auth",
     "mcp_oauth_credentials_store",
     "mcp_oauth_callback_port",
     "mcp_oauth_callback_url",
     "mcp_optional_startup_grace_ms",
-    "features",
-    "audit",
 ];
+
+/// Our own top-level keys that are not honoured yet.
+pub(super) const OWN_NOT_YET: [&str; 2] = ["features", "audit"];
 
 /// Keys of `[server.workspace]`.
 pub(super) const WORKSPACE: [&str; 1] = ["allow_unsandboxed"];
+
+/// What the key `name` of a server means in a file of this format.
+pub(super) fn meaning(format: Format, name: &str) -> Meaning {
+    if format.is_toml() {
+        let honoured = HONOURED.into_iter().find(|known| *known == name);
+        return match honoured {
+            Some(known) => Meaning::Honoured(known),
+            None if NOT_YET.contains(&name) => Meaning::NotYet,
+            None => Meaning::Unknown,
+        };
+    }
+    match JSON_HONOURED.into_iter().find(|(known, _)| *known == name) {
+        Some((_, meant)) => Meaning::Honoured(meant),
+        None if JSON_NOT_YET.contains(&name) => Meaning::NotYet,
+        None if JSON_DESCRIPTIVE.contains(&name) => Meaning::Descriptive,
+        None => Meaning::Unknown,
+    }
+}
+
+/// Every key of a server that this format knows.
+pub(super) fn known(format: Format) -> impl Iterator<Item = &'static str> {
+    let toml = HONOURED.into_iter().chain(NOT_YET);
+    let json = JSON_HONOURED.into_iter().map(|(name, _)| name).chain(JSON_NOT_YET);
+    toml.filter(move |_| format.is_toml()).chain(json.filter(move |_| !format.is_toml()))
+}

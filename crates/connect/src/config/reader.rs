@@ -1,152 +1,94 @@
-//! Walks the parsed document by hand, because an error has to name its line and the nearest key.
+//! The top level of a file, in each format.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use plenipo_redact::Secret;
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
 
-use super::server::read_server;
-use super::{Config, Origin, keys};
+use super::draft::read_server;
+use super::format::{Format, looks_like_json};
+use super::node::{Name, Node, Place, Table};
+use super::{Config, Origin, json_document, keys, toml_document};
 use crate::error::ConfigError;
 use crate::server_name::ServerName;
-use crate::text::{nearest, shown};
-
-pub(super) type Key<'a> = Spanned<Cow<'a, str>>;
-pub(super) type Value<'a> = Spanned<DeValue<'a>>;
-
-/// A place in a file: what an error needs.
-#[derive(Debug, Clone)]
-pub(super) struct Place<'a> {
-    file: &'a str,
-    text: &'a str,
-    offset: usize,
-    key: String,
-}
-
-impl<'a> Place<'a> {
-    pub(super) fn fault(&self, reason: impl Into<String>) -> ConfigError {
-        let before = self.text.as_bytes().get(..self.offset).unwrap_or_default();
-        ConfigError {
-            file: self.file.to_owned(),
-            line: before.iter().filter(|byte| **byte == b'\n').count().saturating_add(1),
-            key: self.key.clone(),
-            reason: reason.into(),
-            hint: None,
-        }
-    }
-
-    /// The place of a member.
-    pub(super) fn member(&self, key: &Key<'_>) -> Self {
-        let bare = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
-        let name = match shown(key.get_ref()) {
-            name if !name.is_empty() && name.bytes().all(bare) => name,
-            name => format!("\"{name}\""),
-        };
-        let key_path = if self.key.is_empty() { name } else { format!("{}.{name}", self.key) };
-        Self { offset: key.span().start, key: key_path, ..*self }
-    }
-
-    /// The place of an item in this array.
-    pub(super) fn item(&self, index: usize, value: &Value<'_>) -> Self {
-        Self { offset: value.span().start, key: format!("{}[{index}]", self.key), ..*self }
-    }
-
-    pub(super) fn unknown_key<'k>(
-        &self,
-        name: &str,
-        known: impl Iterator<Item = &'k str>,
-    ) -> ConfigError {
-        let mut fault = self.fault("is not a known key");
-        fault.hint = nearest(name, known).map(|key| format!("did you mean `{key}`?"));
-        fault
-    }
-
-    pub(super) fn wrong_type(&self, expected: &str, found: &DeValue<'_>) -> ConfigError {
-        self.fault(format!("should be {expected}, found {}", found.type_str()))
-    }
-
-    pub(super) fn string(&self, value: &Value<'_>) -> Result<String, ConfigError> {
-        let found = value.get_ref();
-        let text = found.as_str().ok_or_else(|| self.wrong_type("a string", found))?;
-        if text.contains('\0') {
-            return Err(self.fault("contains a NUL character"));
-        }
-        Ok(text.to_owned())
-    }
-
-    pub(super) fn boolean(&self, value: &Value<'_>) -> Result<bool, ConfigError> {
-        value.get_ref().as_bool().ok_or_else(|| self.wrong_type("true or false", value.get_ref()))
-    }
-
-    pub(super) fn table<'v>(&self, value: &'v Value<'v>) -> Result<&'v DeTable<'v>, ConfigError> {
-        value.get_ref().as_table().ok_or_else(|| self.wrong_type("a table", value.get_ref()))
-    }
-
-    pub(super) fn array<'v>(
-        &self,
-        value: &'v Value<'v>,
-    ) -> Result<impl Iterator<Item = (Self, &'v Value<'v>)>, ConfigError> {
-        let found = value.get_ref();
-        let array = found.as_array().ok_or_else(|| self.wrong_type("an array", found))?;
-        Ok(array.iter().enumerate().map(|(index, item)| (self.item(index, item), item)))
-    }
-
-    pub(super) fn strings(&self, value: &Value<'_>) -> Result<Vec<String>, ConfigError> {
-        self.array(value)?.map(|(place, item)| place.string(item)).collect()
-    }
-}
 
 pub(super) fn read(text: &str, file: &str, origin: Origin) -> Result<Config, ConfigError> {
-    let root = Place { file, text, offset: 0, key: String::new() };
-    let document = DeTable::parse(text).map_err(|error| {
-        let offset = error.span().map_or(0, |span| span.start);
-        Place { offset, ..root.clone() }.fault(format!("is not TOML: {}", shown(error.message())))
-    })?;
+    let root = Place::start(file, text);
+    let (format, document) = document(&root, text, file)?;
     let mut config = Config {
         origin,
+        format,
         launcher: None,
         default_permissions: None,
         allow_unsandboxed: false,
         servers: BTreeMap::new(),
+        refused: Vec::new(),
         warnings: Vec::new(),
         text: Secret::new(text.to_owned()),
         has_permissions: false,
     };
-    for (key, value) in document.get_ref() {
-        top_level(&mut config, key, value, &root.member(key))?;
+    for (name, node) in &document {
+        let place = root.member(name);
+        match format {
+            Format::Plenipo => own(&mut config, name, node, &place)?,
+            _ => foreign(&mut config, name, node, &place)?,
+        }
     }
     Ok(config)
 }
 
-fn top_level(
+fn document(root: &Place<'_>, text: &str, file: &str) -> Result<(Format, Table), ConfigError> {
+    if !looks_like_json(text, file) {
+        let document = toml_document::parse(root, text)?;
+        let keys = document.iter().map(|(name, _)| name.text.as_str());
+        return Ok((Format::of_toml(file, keys), document));
+    }
+    let document = json_document::parse(root, text)?;
+    let keys = document.iter().map(|(name, _)| name.text.as_str());
+    match Format::of_json(file, keys) {
+        Some(format) => Ok((format, document)),
+        None if document.is_empty() => Ok((Format::McpServers, document)),
+        None => Err(root.fault("is JSON with neither `mcpServers` nor `servers`")),
+    }
+}
+
+/// Another program's file: what is not about MCP is that program's business.
+fn foreign(
     config: &mut Config,
-    key: &Key<'_>,
-    value: &Value<'_>,
+    name: &Name,
+    node: &Node,
     place: &Place<'_>,
 ) -> Result<(), ConfigError> {
-    match &**key.get_ref() {
+    if name.text == config.format.servers_key() {
+        servers(config, node, place)?;
+    } else if config.format == Format::Codex
+        && keys::TOP_LEVEL_NOT_YET.contains(&name.text.as_str())
+    {
+        config.warnings.push(place.fault("is recognised but not honoured yet"));
+    }
+    Ok(())
+}
+
+fn own(
+    config: &mut Config,
+    name: &Name,
+    node: &Node,
+    place: &Place<'_>,
+) -> Result<(), ConfigError> {
+    match name.text.as_str() {
         "launcher" => {
             trusted(config.origin, place)?;
-            config.launcher = Some(absolute(place, &place.string(value)?)?);
+            config.launcher = Some(absolute(place, &place.string(node)?)?);
         }
-        "default_permissions" => config.default_permissions = Some(place.string(value)?),
+        "default_permissions" => config.default_permissions = Some(place.string(node)?),
         "permissions" => {
-            place.table(value)?;
+            place.table(node)?;
             config.has_permissions = true;
         }
-        "server" => built_in(config, value, place)?,
-        "mcp_servers" => {
-            for (name, value) in place.table(value)? {
-                let place = place.member(name);
-                let server = server_name(name.get_ref(), &place)?;
-                let read = read_server(value, &place);
-                config.servers.insert(server, read);
-            }
-        }
-        known if keys::TOP_LEVEL_NOT_YET.contains(&known) => {
+        "server" => built_in(config, node, place)?,
+        "mcp_servers" => servers(config, node, place)?,
+        known if keys::TOP_LEVEL_NOT_YET.contains(&known) || keys::OWN_NOT_YET.contains(&known) => {
+            trusted(config.origin, place)?;
             config.warnings.push(place.fault("is recognised but not honoured yet"));
         }
         unknown => return Err(place.unknown_key(unknown, keys::TOP_LEVEL.into_iter())),
@@ -154,16 +96,35 @@ fn top_level(
     Ok(())
 }
 
-fn built_in(config: &mut Config, value: &Value<'_>, place: &Place<'_>) -> Result<(), ConfigError> {
-    for (name, value) in place.table(value)? {
+fn servers(config: &mut Config, node: &Node, place: &Place<'_>) -> Result<(), ConfigError> {
+    for (name, node) in place.table(node)? {
         let place = place.member(name);
-        if name.get_ref() != ServerName::WORKSPACE {
-            return Err(place.unknown_key(name.get_ref(), [ServerName::WORKSPACE].into_iter()));
+        let server = match server_name(&name.text, &place) {
+            Ok(server) => server,
+            Err(fault) => {
+                config.refused.push(fault);
+                continue;
+            }
+        };
+        if config.servers.contains_key(&server) {
+            config.refused.push(place.fault("is given twice; the first one counts"));
+            continue;
         }
-        for (key, value) in place.table(value)? {
+        config.servers.insert(server, read_server(config.format, node, &place));
+    }
+    Ok(())
+}
+
+fn built_in(config: &mut Config, node: &Node, place: &Place<'_>) -> Result<(), ConfigError> {
+    for (name, node) in place.table(node)? {
+        let place = place.member(name);
+        if name.text != ServerName::WORKSPACE {
+            return Err(place.unknown_key(&name.text, [ServerName::WORKSPACE].into_iter()));
+        }
+        for (key, value) in place.table(node)? {
             let place = place.member(key);
-            if key.get_ref() != "allow_unsandboxed" {
-                return Err(place.unknown_key(key.get_ref(), keys::WORKSPACE.into_iter()));
+            if key.text != "allow_unsandboxed" {
+                return Err(place.unknown_key(&key.text, keys::WORKSPACE.into_iter()));
             }
             trusted(config.origin, &place)?;
             config.allow_unsandboxed = place.boolean(value)?;

@@ -1,49 +1,46 @@
-//! `[mcp_servers.NAME]`.
+//! One configured server: what was written, checked; and what to start or to reach, once its
+//! placeholders are filled in.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::fmt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use plenipo_redact::Secret;
-use toml::de::DeValue;
+use plenipo_redact::{REDACTED, Secret, redacted_url};
 
-use super::keys;
-use super::reader::{Place, Value};
+use super::template::{StartContext, Template};
 use crate::catalog::ToolFilter;
-use crate::environment::{self, Lookup};
+use crate::environment;
 use crate::error::ConfigError;
 use crate::options::ConnectOptions;
 use crate::transport::stdio::StdioCommand;
 
-/// One server, started over stdio on this machine.
+/// One server.
 ///
-/// | key | type | default |
-/// |---|---|---|
-/// | `command` | string | required |
-/// | `args` | \[string\] | none |
-/// | `env` | {string: string} | none |
-/// | `env_vars` | \[string \| {name, source = "local"}\] | none |
-/// | `cwd` | path | the host's |
-/// | `enabled` | bool | true |
-/// | `required` | bool | false |
-/// | `startup_timeout_sec` (or `startup_timeout_ms`, which is weaker) | seconds | 30 |
-/// | `tool_timeout_sec` | seconds | 300 |
-/// | `enabled_tools`, `disabled_tools` | \[string\] | every tool |
+/// | key | of | type | default |
+/// |---|---|---|---|
+/// | `command` | stdio | string | required |
+/// | `args` | stdio | \[string\] | none |
+/// | `env` | stdio | {string: string} | none |
+/// | `env_vars` | stdio | \[string \| {name, source = "local"}\] | none |
+/// | `cwd` | stdio | path | the host's |
+/// | `url` | HTTP | `http://…` or `https://…` | required |
+/// | `bearer_token_env_var` | HTTP | name of a variable | none |
+/// | `http_headers` | HTTP | {name: value} | none |
+/// | `env_http_headers` | HTTP | {name: name of a variable} | none |
+/// | `http_headers_helper` | HTTP | \[string\]: program and arguments | none |
+/// | `enabled` | both | bool | true |
+/// | `required` | both | bool | false |
+/// | `startup_timeout_sec` (or `startup_timeout_ms`, which is weaker) | both | seconds | 30 |
+/// | `tool_timeout_sec` | both | seconds | 300 |
+/// | `enabled_tools`, `disabled_tools` | both | \[string\] | every tool |
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ServerConfig {
     /// Whether it may be started.
     pub state: ServerState,
-    /// Program: a path with a slash, or a name looked up in the child's `PATH`.
-    pub command: String,
-    /// Arguments; there is no shell.
-    pub args: Vec<String>,
-    /// Variables set to a value, which may be a secret.
-    pub env: BTreeMap<String, Secret<String>>,
-    /// Variables passed on from the host by name.
-    pub env_vars: Vec<String>,
-    /// Working directory.
-    pub cwd: Option<PathBuf>,
+    /// How it is reached.
+    pub transport: TransportSettings,
     /// The host should fail when this server does.
     pub required: bool,
     /// Limit of start and handshake.
@@ -52,6 +49,12 @@ pub struct ServerConfig {
     pub tool_timeout: Option<Duration>,
     /// Which tools exist.
     pub tools: ToolFilter,
+    /// The file it was read from, as the caller named it.
+    pub file: String,
+    /// Line of its table, counted from 1.
+    pub line: usize,
+    /// What a person should know and nothing stops: a secret that would be visible in `args`.
+    pub warnings: Vec<ConfigError>,
 }
 
 /// Whether a server may be started.
@@ -62,22 +65,97 @@ pub enum ServerState {
     Enabled,
     /// It may not.
     Disabled {
-        /// Why, as a fragment: `enabled = false`, `key url is not honoured yet`.
+        /// Why, as a fragment: `enabled = false`, `not honoured yet: tools`.
         reason: String,
     },
 }
 
+/// How a server is reached, as written.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum TransportSettings {
+    /// A process on this machine.
+    Stdio(StdioSettings),
+    /// Streamable HTTP.
+    Http(HttpSettings),
+}
+
+/// A server that is started.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct StdioSettings {
+    /// Program: a path with a slash, or a name looked up in the child's `PATH`.
+    pub command: Template,
+    /// Arguments; there is no shell.
+    pub args: Vec<Template>,
+    /// Variables set to a value.
+    pub env: BTreeMap<String, Template>,
+    /// Variables passed on from the host by name.
+    pub env_vars: Vec<String>,
+    /// Working directory.
+    pub cwd: Option<Template>,
+}
+
+/// A server that is reached by URL.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct HttpSettings {
+    /// `http://…` or `https://…`; checked when it is read as far as it has no placeholders.
+    pub url: Template,
+    /// Variable that holds a bearer token; its header replaces an `Authorization` of `headers`.
+    pub bearer_token_env_var: Option<String>,
+    /// Headers by name as written; no two names differ only in case, none is the transport's own.
+    pub headers: Vec<(String, HeaderValueSource)>,
+    /// Program and arguments that print headers; never empty.
+    pub headers_helper: Option<Vec<Template>>,
+}
+
+/// Where a header's value comes from.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum HeaderValueSource {
+    /// `http_headers`.
+    Written(Template),
+    /// `env_http_headers`: the variable's name, in a template `${NAME}` that fills it in.
+    Variable(Template),
+}
+
+/// What to start or to reach: nothing is left to fill in.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Endpoint {
+    /// A process.
+    Stdio(StdioCommand),
+    /// A URL.
+    Http(HttpEndpoint),
+}
+
+/// An HTTP server with the headers that every request to it carries.
+///
+/// The headers are secrets: they go to the origin of `url` and nowhere else.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct HttpEndpoint {
+    /// Begins with `http://` or `https://`, has a host and no user information, and is printable
+    /// ASCII without spaces.
+    pub url: String,
+    /// Valid names (RFC 9110 tokens) and values (no control characters); no name twice.
+    pub headers: Vec<(String, Secret<String>)>,
+    /// Prints more headers, as one JSON object of strings; with its whole environment.
+    pub headers_helper: Option<StdioCommand>,
+}
+
 impl ServerConfig {
-    /// What to start. `lookup` gives the host's environment variables.
-    #[must_use]
-    pub fn command(&self, lookup: Lookup<'_>) -> StdioCommand {
-        let environment = environment::build(lookup, &self.env_vars, &self.env);
-        let mut command = StdioCommand::new(&self.command);
-        command.args(&self.args).environment(environment);
-        if let Some(cwd) = &self.cwd {
-            command.current_dir(cwd);
+    /// Fills the placeholders in, once.
+    ///
+    /// # Errors
+    /// [`ConfigError`] naming file, key and variable: one that is needed and not set; a URL or a
+    /// header that is none once it is filled in.
+    pub fn endpoint(&self, context: &StartContext<'_>) -> Result<Endpoint, ConfigError> {
+        match &self.transport {
+            TransportSettings::Stdio(stdio) => stdio.command(context).map(Endpoint::Stdio),
+            TransportSettings::Http(http) => http.endpoint(context).map(Endpoint::Http),
         }
-        command
     }
 
     /// Puts this server's limits and filter into `options`.
@@ -88,179 +166,115 @@ impl ServerConfig {
     }
 }
 
-/// A server while its keys are read.
-#[derive(Default)]
-struct Draft {
-    command: Option<String>,
-    args: Vec<String>,
-    env: BTreeMap<String, Secret<String>>,
-    env_vars: Vec<String>,
-    cwd: Option<PathBuf>,
-    enabled: Option<bool>,
-    required: bool,
-    startup_seconds: Option<Duration>,
-    startup_milliseconds: Option<Duration>,
-    tool_timeout: Option<Duration>,
-    enabled_tools: Option<Vec<String>>,
-    disabled_tools: Vec<String>,
-    not_yet: Vec<String>,
-    has_url: bool,
-}
-
-pub(super) fn read_server(
-    value: &Value<'_>,
-    place: &Place<'_>,
-) -> Result<ServerConfig, ConfigError> {
-    let mut draft = Draft::default();
-    for (key, value) in place.table(value)? {
-        draft.take(key.get_ref(), value, &place.member(key))?;
-    }
-    draft.finish(place)
-}
-
-impl Draft {
-    fn take(&mut self, key: &str, value: &Value<'_>, place: &Place<'_>) -> Result<(), ConfigError> {
-        match key {
-            "command" => self.command = Some(place.string(value)?),
-            "args" => self.args = place.strings(value)?,
-            "env" => self.env = literal(value, place)?,
-            "env_vars" => self.env_vars = forwarded(value, place)?,
-            "cwd" => self.cwd = Some(PathBuf::from(place.string(value)?)),
-            "enabled" => self.enabled = Some(place.boolean(value)?),
-            "required" => self.required = place.boolean(value)?,
-            "startup_timeout_sec" => self.startup_seconds = Some(seconds(value, place)?),
-            "startup_timeout_ms" => self.startup_milliseconds = Some(milliseconds(value, place)?),
-            "tool_timeout_sec" => self.tool_timeout = Some(seconds(value, place)?),
-            "enabled_tools" => self.enabled_tools = Some(place.strings(value)?),
-            "disabled_tools" => self.disabled_tools = place.strings(value)?,
-            "bearer_token" => {
-                return Err(place.fault("is never read from a file: use `bearer_token_env_var`"));
-            }
-            known if keys::NOT_YET.contains(&known) => {
-                self.has_url |= known == "url";
-                self.not_yet.push(known.to_owned());
-            }
-            unknown => {
-                let known = keys::HONOURED.into_iter().chain(keys::NOT_YET);
-                return Err(place.unknown_key(unknown, known));
-            }
+impl StdioSettings {
+    /// What to start.
+    ///
+    /// # Errors
+    /// As for [`ServerConfig::endpoint`].
+    pub fn command(&self, context: &StartContext<'_>) -> Result<StdioCommand, ConfigError> {
+        let mut env = BTreeMap::new();
+        for (name, value) in &self.env {
+            env.insert(name.clone(), Secret::new(value.expand(context)?));
         }
-        Ok(())
-    }
-
-    fn finish(self, place: &Place<'_>) -> Result<ServerConfig, ConfigError> {
-        if self.has_url && self.command.is_some() {
-            return Err(place.fault("has both `command` and `url`: a server has one transport"));
-        }
-        if self.command.is_none() && !self.has_url {
-            return Err(place.fault("has neither `command` nor `url`"));
-        }
-        if self.command.as_deref() == Some("") {
-            return Err(place.fault("has an empty `command`"));
-        }
-        let state = if self.enabled == Some(false) {
-            ServerState::Disabled { reason: "`enabled = false`".to_owned() }
-        } else if self.not_yet.is_empty() {
-            ServerState::Enabled
-        } else {
-            let keys: Vec<_> = self.not_yet.iter().map(|key| format!("`{key}`")).collect();
-            ServerState::Disabled { reason: format!("not honoured yet: {}", keys.join(", ")) }
+        let mut command = program(&self.command, &self.args, context)?;
+        command.environment(environment::build(context.lookup, &self.env_vars, &env));
+        let cwd = self.cwd.as_ref().map(|cwd| cwd.expand(context)).transpose()?.map(PathBuf::from);
+        let cwd = match (cwd, context.directory) {
+            (Some(cwd), Some(directory)) => Some(directory.join(cwd)),
+            (cwd, directory) => cwd.or_else(|| directory.map(Path::to_path_buf)),
         };
-        Ok(ServerConfig {
-            state,
-            command: self.command.unwrap_or_default(),
-            args: self.args,
-            env: self.env,
-            env_vars: self.env_vars,
-            cwd: self.cwd,
-            required: self.required,
-            startup_timeout: self.startup_seconds.or(self.startup_milliseconds),
-            tool_timeout: self.tool_timeout,
-            tools: ToolFilter::new(self.enabled_tools, self.disabled_tools),
-        })
-    }
-}
-
-fn literal(
-    value: &Value<'_>,
-    place: &Place<'_>,
-) -> Result<BTreeMap<String, Secret<String>>, ConfigError> {
-    let mut variables = BTreeMap::new();
-    for (name, value) in place.table(value)? {
-        let place = place.member(name);
-        let value = Secret::new(place.string(value)?);
-        variables.insert(variable_name(name.get_ref(), &place)?, value);
-    }
-    Ok(variables)
-}
-
-fn forwarded(value: &Value<'_>, place: &Place<'_>) -> Result<Vec<String>, ConfigError> {
-    let mut names = Vec::new();
-    for (place, item) in place.array(value)? {
-        if let Some(name) = item.get_ref().as_str() {
-            names.push(variable_name(name, &place)?);
-            continue;
+        if let Some(cwd) = cwd {
+            command.current_dir(cwd);
         }
-        let table = item
-            .get_ref()
-            .as_table()
-            .ok_or_else(|| place.wrong_type("a name or a table {name, source}", item.get_ref()))?;
-        let mut name = None;
-        for (key, value) in table {
-            let place = place.member(key);
-            match &**key.get_ref() {
-                "name" => name = Some(variable_name(&place.string(value)?, &place)?),
-                "source" => match place.string(value)?.as_str() {
-                    "local" => {}
-                    "remote" => return Err(place.fault("is `remote`, but this server is local")),
-                    _ => return Err(place.fault("should be `local` or `remote`")),
-                },
-                unknown => {
-                    return Err(place.unknown_key(unknown, ["name", "source"].into_iter()));
-                }
+        Ok(command)
+    }
+}
+
+/// A program with its arguments. A relative path with a slash is taken from the directory that the
+/// host works in, wherever the child is started.
+fn program(
+    command: &Template,
+    args: &[Template],
+    context: &StartContext<'_>,
+) -> Result<StdioCommand, ConfigError> {
+    let program = command.expand(context)?;
+    if program.is_empty() {
+        return Err(command.fault("is empty once its variables are filled in"));
+    }
+    let mut stdio = match context.directory.filter(|_| program.contains('/')) {
+        Some(directory) => StdioCommand::new(directory.join(&program)),
+        None => StdioCommand::new(&program),
+    };
+    for arg in args {
+        stdio.args([arg.expand(context)?]);
+    }
+    Ok(stdio)
+}
+
+impl HttpSettings {
+    /// What to reach.
+    ///
+    /// # Errors
+    /// As for [`ServerConfig::endpoint`].
+    pub fn endpoint(&self, context: &StartContext<'_>) -> Result<HttpEndpoint, ConfigError> {
+        let url = self.url.expand(context)?;
+        super::http::check_url(&url).map_err(|reason| self.url.fault(reason))?;
+        let mut headers = Vec::new();
+        if let Some(name) = &self.bearer_token_env_var {
+            let token = self.bearer_token(name, context)?;
+            headers.push(("Authorization".to_owned(), Secret::new(format!("Bearer {token}"))));
+        }
+        for (name, source) in &self.headers {
+            let (HeaderValueSource::Written(value) | HeaderValueSource::Variable(value)) = source;
+            if self.bearer_token_env_var.is_some() && name.eq_ignore_ascii_case("authorization") {
+                continue;
             }
+            let text = value.expand(context)?;
+            if text.trim().is_empty() {
+                return Err(value.fault("is empty once its variables are filled in"));
+            }
+            super::http::check_header_value(&text).map_err(|reason| value.fault(reason))?;
+            headers.push((name.clone(), Secret::new(text)));
         }
-        names.push(name.ok_or_else(|| place.fault("has no `name`"))?);
+        let headers_helper = self.headers_helper.as_deref().and_then(<[_]>::split_first);
+        let headers_helper = headers_helper
+            .map(|(command, args)| {
+                let mut helper = program(command, args, context)?;
+                let nothing = BTreeMap::new();
+                helper.environment(environment::build(context.lookup, &[], &nothing));
+                if let Some(directory) = context.directory {
+                    helper.current_dir(directory);
+                }
+                Ok(helper)
+            })
+            .transpose()?;
+        Ok(HttpEndpoint { url, headers, headers_helper })
     }
-    Ok(names)
-}
 
-fn variable_name(name: &str, place: &Place<'_>) -> Result<String, ConfigError> {
-    if name.is_empty() || name.contains(['=', '\0']) {
-        return Err(place.fault("is not the name of an environment variable"));
+    fn bearer_token(&self, name: &str, context: &StartContext<'_>) -> Result<String, ConfigError> {
+        let fault = |what: &str| {
+            let reason = format!("needs a bearer token in the variable `{name}`, which {what}");
+            self.url.fault(reason)
+        };
+        let value = (context.lookup)(name).ok_or_else(|| fault("is not set"))?;
+        let value = value.into_string().map_err(|_| fault("is not UTF-8"))?;
+        let value = value.trim();
+        if value.is_empty() {
+            return Err(fault("is empty"));
+        }
+        super::http::check_header_value(value).map_err(|reason| fault(&reason))?;
+        Ok(value.to_owned())
     }
-    Ok(name.to_owned())
 }
 
-fn seconds(value: &Value<'_>, place: &Place<'_>) -> Result<Duration, ConfigError> {
-    let number = match value.get_ref() {
-        DeValue::Integer(integer) => decimal(integer.as_str(), integer.radix()),
-        DeValue::Float(float) => float.as_str().replace('_', "").parse::<f64>().ok(),
-        other => return Err(place.wrong_type("a number of seconds", other)),
-    };
-    number
-        .filter(|seconds| *seconds > 0.0)
-        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-        .filter(|duration| *duration <= LONGEST)
-        .ok_or_else(|| place.fault("should be a number of seconds above 0 and below 30 days"))
-}
-
-fn milliseconds(value: &Value<'_>, place: &Place<'_>) -> Result<Duration, ConfigError> {
-    let DeValue::Integer(integer) = value.get_ref() else {
-        return Err(place.wrong_type("a whole number of milliseconds", value.get_ref()));
-    };
-    u64::from_str_radix(&integer.as_str().replace('_', ""), integer.radix())
-        .ok()
-        .filter(|milliseconds| *milliseconds > 0)
-        .map(Duration::from_millis)
-        .filter(|duration| *duration <= LONGEST)
-        .ok_or_else(|| place.fault("should be a number of milliseconds above 0 and below 30 days"))
-}
-
-/// Clocks far in the future overflow on some systems; 30 days is for ever here.
-const LONGEST: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-
-fn decimal(text: &str, radix: u32) -> Option<f64> {
-    let number = u32::from_str_radix(&text.replace('_', ""), radix).ok()?;
-    Some(f64::from(number))
+impl fmt::Debug for HttpEndpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let headers: Vec<_> =
+            self.headers.iter().map(|(name, _)| format!("{name}: {REDACTED}")).collect();
+        f.debug_struct("HttpEndpoint")
+            .field("url", &redacted_url(&self.url))
+            .field("headers", &headers)
+            .field("headers_helper", &self.headers_helper)
+            .finish()
+    }
 }

@@ -1,6 +1,6 @@
 use std::ffi::{OsStr, OsString};
 
-use plenipo_connect::config::{ServerState, parse};
+use plenipo_connect::config::{Endpoint, ServerState, StartContext, parse};
 use plenipo_connect::{Config, ConnectOptions, Origin, ServerName};
 use proptest::prelude::*;
 
@@ -33,7 +33,16 @@ enabled = false
 
 [mcp_servers."web:@a/b.c-d"]
 url = "https://example.com/mcp"
-scopes = []
+bearer_token_env_var = "TOKEN"
+http_headers = { "X-A" = "one" }
+env_http_headers = { "X-B" = "TOKEN" }
+http_headers_helper = ["vault", "headers"]
+
+[mcp_servers.later]
+url = "https://example.com/mcp"
+scopes = ["read"]
+oauth_resource = "https://example.com"
+auth = "oauth" # the default, so there is nothing to wait for
 "#;
 
 fn read(text: &str) -> Config {
@@ -65,7 +74,8 @@ fn every_honoured_key_is_read() {
         other => format!("{other:?}"),
     };
     assert_eq!(state("off"), "`enabled = false`");
-    assert_eq!(state("web:@a/b.c-d"), "not honoured yet: `scopes`, `url`");
+    assert_eq!(state("later"), "not honoured yet: `scopes`, `oauth_resource`");
+    insta::assert_debug_snapshot!("an_http_server", server("web:@a/b.c-d"));
 }
 
 #[test]
@@ -78,7 +88,9 @@ fn limits_and_filter_reach_the_options_and_variables_the_command() {
     assert_eq!(options.tool_timeout.as_secs(), 10);
     assert!(options.filter.allows("a") && !options.filter.allows("b"));
     let host = |name: &str| (name != "OTHER").then(|| OsString::from(format!("host {name}")));
-    let command = server.command(&host);
+    let Endpoint::Stdio(command) = server.endpoint(&StartContext::new(&host)).unwrap() else {
+        panic!("it has a command")
+    };
     let variables: Vec<_> = command
         .variables()
         .filter(|(name, _)| ["LANG", "TOKEN", "OTHER"].map(OsStr::new).contains(name))
@@ -108,6 +120,21 @@ fn a_fault_names_file_line_key_and_the_nearest_known_key() {
         "command = \"x\"\nurl = \"https://x\"",
         "command = \"x\"\nbearer_token = \"secret\"",
         "command = \"x\"\nzzz = 1",
+        "command = \"x\"\nhttp_headers = { A = \"1\" }",
+        "command = \"x\"\nscopes = [\"a\"]",
+        "url = \"https://x\"\nargs = []",
+        "url = \"https://x\"\ncwd = \"/\"",
+        "url = \"ftp://x\"",
+        "url = \"https://me:secret@x\"",
+        "url = \"https://x\"\nhttp_headers = { \"A B\" = \"1\" }",
+        "url = \"https://x\"\nhttp_headers = { Host = \"1\" }",
+        "url = \"https://x\"\nhttp_headers = { A = \"1\\r\\nB: 2\" }",
+        "url = \"https://x\"\nhttp_headers = { A = \"1\" }\nenv_http_headers = { a = \"T\" }",
+        "url = \"https://x\"\nhttp_headers_helper = \"vault read -field=\\\"h\\\" x\"",
+        "url = \"https://x\"\nhttp_headers_helper = []",
+        "url = \"https://x/${TOKEN\"",
+        "command = \"x\"\nenv = { A = \"${A-B}\" }",
+        "command = \"x\"\nenv = { A = \"${A:-${B}}\" }",
         "command = \"a\\u0000b\"",
         "enabled = \"yes\"",
     ]
@@ -126,8 +153,6 @@ fn faults_outside_servers_fail_the_file() {
         ("[server.other]", Origin::User),
         ("[server.workspace]\nallow = true", Origin::User),
         ("[mcp_server.x]\ncommand = \"y\"", Origin::User),
-        ("[mcp_servers.workspace]\ncommand = \"y\"", Origin::Managed),
-        ("[mcp_servers.\"a b\"]\ncommand = \"y\"", Origin::User),
         ("mcp_servers = 3", Origin::User),
         ("a = \n", Origin::User),
         ("[mcp_servers.a]\ncommand = \"x\"\ncommand = \"y\"", Origin::User),
@@ -142,6 +167,17 @@ fn faults_outside_servers_fail_the_file() {
     })
     .collect();
     insta::assert_snapshot!(faults.join("\n"));
+}
+
+#[test]
+fn a_name_that_is_none_takes_no_other_server_away() {
+    let config = read(
+        "[mcp_servers.workspace]\ncommand = \"y\"\n[mcp_servers.\"a b\"]\ncommand = \"y\"\n\
+         [mcp_servers.good]\ncommand = \"y\"\n",
+    );
+    assert_eq!(config.server_names().map(ServerName::as_str).collect::<Vec<_>>(), ["good"]);
+    let refused: Vec<_> = config.refused.iter().map(ToString::to_string).collect();
+    insta::assert_snapshot!(refused.join("\n"));
 }
 
 #[test]

@@ -1,0 +1,157 @@
+//! A parsed document, TOML or JSON, with the place of everything: what the readers walk.
+
+use crate::error::ConfigError;
+use crate::text::{nearest, shown};
+
+/// A value and where it starts. It may hold secrets, so it cannot be printed.
+pub(super) struct Node {
+    pub(super) offset: usize,
+    pub(super) value: Value,
+}
+
+pub(super) enum Value {
+    Null,
+    Boolean(bool),
+    /// Digits as written, without underscores and radix prefix.
+    Integer {
+        digits: String,
+        radix: u32,
+    },
+    Float(String),
+    Text(String),
+    Date,
+    Array(Vec<Node>),
+    Table(Table),
+}
+
+/// Members in the order of the parser; a JSON object may have one name twice.
+pub(super) type Table = Vec<(Name, Node)>;
+
+/// A member's name and where it is written.
+pub(super) struct Name {
+    pub(super) offset: usize,
+    pub(super) text: String,
+}
+
+impl Value {
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Boolean(_) => "boolean",
+            Self::Integer { .. } => "integer",
+            Self::Float(_) => "float",
+            Self::Text(_) => "string",
+            Self::Date => "datetime",
+            Self::Array(_) => "array",
+            Self::Table(_) => "table",
+        }
+    }
+}
+
+/// A place in a file: what an error needs.
+#[derive(Debug, Clone)]
+pub(super) struct Place<'a> {
+    pub(super) file: &'a str,
+    text: &'a str,
+    offset: usize,
+    key: String,
+}
+
+impl<'a> Place<'a> {
+    /// The start of a file.
+    pub(super) fn start(file: &'a str, text: &'a str) -> Self {
+        Self { file, text, offset: 0, key: String::new() }
+    }
+
+    pub(super) fn at(&self, offset: usize) -> Self {
+        Self { offset, ..self.clone() }
+    }
+
+    pub(super) fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Counted from 1.
+    pub(super) fn line(&self) -> usize {
+        let before = self.text.as_bytes().get(..self.offset).unwrap_or_default();
+        before.iter().filter(|byte| **byte == b'\n').count().saturating_add(1)
+    }
+
+    pub(super) fn fault(&self, reason: impl Into<String>) -> ConfigError {
+        ConfigError {
+            file: self.file.to_owned(),
+            line: self.line(),
+            key: self.key.clone(),
+            reason: reason.into(),
+            hint: None,
+        }
+    }
+
+    /// The place of a member.
+    pub(super) fn member(&self, name: &Name) -> Self {
+        let bare = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
+        let text = match shown(&name.text) {
+            text if !text.is_empty() && text.bytes().all(bare) => text,
+            text => format!("\"{text}\""),
+        };
+        let key = if self.key.is_empty() { text } else { format!("{}.{text}", self.key) };
+        Self { offset: name.offset, key, ..*self }
+    }
+
+    /// The place of an item in this array.
+    fn item(&self, index: usize, node: &Node) -> Self {
+        Self { offset: node.offset, key: format!("{}[{index}]", self.key), ..*self }
+    }
+
+    pub(super) fn unknown_key<'k>(
+        &self,
+        name: &str,
+        known: impl Iterator<Item = &'k str>,
+    ) -> ConfigError {
+        let mut fault = self.fault("is not a known key");
+        fault.hint = nearest(name, known).map(|key| format!("did you mean `{key}`?"));
+        fault
+    }
+
+    pub(super) fn wrong_type(&self, expected: &str, found: &Value) -> ConfigError {
+        self.fault(format!("should be {expected}, found {}", found.kind()))
+    }
+
+    pub(super) fn string(&self, node: &Node) -> Result<String, ConfigError> {
+        let Value::Text(text) = &node.value else {
+            return Err(self.wrong_type("a string", &node.value));
+        };
+        if text.contains('\0') {
+            return Err(self.fault("contains a NUL character"));
+        }
+        Ok(text.clone())
+    }
+
+    pub(super) fn boolean(&self, node: &Node) -> Result<bool, ConfigError> {
+        match &node.value {
+            Value::Boolean(value) => Ok(*value),
+            other => Err(self.wrong_type("true or false", other)),
+        }
+    }
+
+    pub(super) fn table<'n>(&self, node: &'n Node) -> Result<&'n Table, ConfigError> {
+        match &node.value {
+            Value::Table(table) => Ok(table),
+            other => Err(self.wrong_type("a table", other)),
+        }
+    }
+
+    pub(super) fn array<'n>(
+        &self,
+        node: &'n Node,
+    ) -> Result<impl Iterator<Item = (Self, &'n Node)>, ConfigError> {
+        let Value::Array(items) = &node.value else {
+            return Err(self.wrong_type("an array", &node.value));
+        };
+        Ok(items.iter().enumerate().map(|(index, item)| (self.item(index, item), item)))
+    }
+
+    pub(super) fn strings(&self, node: &Node) -> Result<Vec<String>, ConfigError> {
+        self.array(node)?.map(|(place, item)| place.string(item)).collect()
+    }
+}

@@ -1,0 +1,73 @@
+//! Values of one key: times, names of variables.
+
+use std::time::Duration;
+
+use super::node::{Node, Place, Value};
+use crate::error::ConfigError;
+
+/// Clocks far in the future overflow on some systems; 30 days is for ever here.
+const LONGEST: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+pub(super) fn seconds(node: &Node, place: &Place<'_>) -> Result<Duration, ConfigError> {
+    let number = match &node.value {
+        Value::Integer { digits, radix } => u32::from_str_radix(digits, *radix).ok().map(f64::from),
+        Value::Float(text) => text.parse::<f64>().ok(),
+        other => return Err(place.wrong_type("a number of seconds", other)),
+    };
+    number
+        .filter(|seconds| *seconds > 0.0)
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .filter(|duration| *duration <= LONGEST)
+        .ok_or_else(|| place.fault("should be a number of seconds above 0 and below 30 days"))
+}
+
+pub(super) fn milliseconds(node: &Node, place: &Place<'_>) -> Result<Duration, ConfigError> {
+    let Value::Integer { digits, radix } = &node.value else {
+        return Err(place.wrong_type("a whole number of milliseconds", &node.value));
+    };
+    u64::from_str_radix(digits, *radix)
+        .ok()
+        .filter(|milliseconds| *milliseconds > 0)
+        .map(Duration::from_millis)
+        .filter(|duration| *duration <= LONGEST)
+        .ok_or_else(|| place.fault("should be a number of milliseconds above 0 and below 30 days"))
+}
+
+pub(super) fn variable_name(name: &str, place: &Place<'_>) -> Result<String, ConfigError> {
+    if name.is_empty() || name.contains(['=', '\0']) {
+        return Err(place.fault("is not the name of an environment variable"));
+    }
+    Ok(name.to_owned())
+}
+
+/// `env_vars`: names, or tables with a name and where it is looked up.
+pub(super) fn forwarded(node: &Node, place: &Place<'_>) -> Result<Vec<String>, ConfigError> {
+    let mut names = Vec::new();
+    for (place, item) in place.array(node)? {
+        let table = match &item.value {
+            Value::Text(name) => {
+                names.push(variable_name(name, &place)?);
+                continue;
+            }
+            Value::Table(table) => table,
+            other => return Err(place.wrong_type("a name or a table {name, source}", other)),
+        };
+        let mut name = None;
+        for (key, value) in table {
+            let place = place.member(key);
+            match key.text.as_str() {
+                "name" => name = Some(variable_name(&place.string(value)?, &place)?),
+                "source" => match place.string(value)?.as_str() {
+                    "local" => {}
+                    "remote" => return Err(place.fault("is `remote`, but this server is local")),
+                    _ => return Err(place.fault("should be `local` or `remote`")),
+                },
+                unknown => {
+                    return Err(place.unknown_key(unknown, ["name", "source"].into_iter()));
+                }
+            }
+        }
+        names.push(name.ok_or_else(|| place.fault("has no `name`"))?);
+    }
+    Ok(names)
+}
