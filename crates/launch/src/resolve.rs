@@ -25,6 +25,8 @@ pub(crate) struct Resolved {
     pub(crate) links: Vec<(PathBuf, PathBuf)>,
     /// What a person should know: ignored rules, hard links to protected files.
     pub(crate) notes: Vec<String>,
+    /// Links followed by a rule or by the base of a glob: link, rule, origin. Each is checked once all rules are known.
+    followed: Vec<(PathBuf, PathBuf, String)>,
     /// The command's working directory, its symbolic links followed.
     pub(crate) cwd: PathBuf,
 }
@@ -46,13 +48,16 @@ pub(crate) fn resolve(
     }
     protect::names(&mut resolved, &rules, temporary)?;
     for deny in glob::expand(&policy.deny_globs)? {
-        resolved.add_rule(&deny, Source::Profile)?;
+        // A match that is a link itself denies its target, and may be replaced: there is nothing behind it to reach.
+        let walked = walk(&deny.path)?;
+        resolved.place(&deny, walked, Source::Profile);
     }
-    let bases = policy.deny_globs.iter().map(|glob| (&glob.base, &glob.origin));
+    for glob in &policy.deny_globs {
+        resolved.remember_links(&walk(&glob.base)?, &glob.base, &glob.origin);
+    }
     protect::enforcer(&mut resolved, protections)?;
     resolved.tree.narrow_below_enforcer();
-    let places = rules.iter().map(|rule| (&rule.path, &rule.origin));
-    resolved.reject_links_in_writable_places(places.chain(bases))?;
+    resolved.reject_links_in_writable_places()?;
     resolved.cwd = resolved.working_directory(&policy.cwd)?;
     Ok(resolved)
 }
@@ -69,15 +74,18 @@ fn profile_rules(policy: &SandboxPolicy) -> Vec<Rule> {
 impl Resolved {
     fn add_rule(&mut self, rule: &Rule, source: Source) -> Result<(), LaunchError> {
         let walked = walk(&rule.path)?;
+        self.remember_links(&walked, &rule.path, &rule.origin);
+        self.place(rule, walked, source);
+        Ok(())
+    }
+
+    fn place(&mut self, rule: &Rule, walked: Walk, source: Source) {
         self.links.extend(walked.links.iter().cloned());
         if let Some(why) = own_place(&walked.real, rule.access) {
             self.notes.push(format!("the rule on {} is not applied: {why}", rule.path.display()));
-            return Ok(());
+            return;
         }
-        let Some(found) = walked.found else {
-            self.missing(rule, &walked, source);
-            return Ok(());
-        };
+        let Some(found) = walked.found else { return self.missing(rule, &walked, source) };
         if rule.access != Access::Write && found.kind == Kind::File && found.links > 1 {
             self.notes.push(format!(
                 "{} has {} hard links; the other names are not covered by its rule",
@@ -94,7 +102,6 @@ impl Resolved {
             origin: rule.origin.clone(),
         };
         self.tree.add(walked.real, grant);
-        Ok(())
     }
 
     /// A missing path is enforced where the command could make it; elsewhere there is nothing to do.
@@ -139,16 +146,16 @@ impl Resolved {
     }
 
     /// A rule through a symbolic link that an earlier command could have replaced means something else each time.
-    fn reject_links_in_writable_places<'a>(
-        &self,
-        places: impl Iterator<Item = (&'a PathBuf, &'a String)>,
-    ) -> Result<(), LaunchError> {
-        for (place, origin) in places {
-            for (link, _) in &walk(place)?.links {
-                self.reject_link(link, place, origin)?;
-            }
+    fn reject_links_in_writable_places(&self) -> Result<(), LaunchError> {
+        self.followed
+            .iter()
+            .try_for_each(|(link, rule, origin)| self.reject_link(link, rule, origin))
+    }
+
+    fn remember_links(&mut self, walked: &Walk, rule: &Path, origin: &str) {
+        for (link, _) in &walked.links {
+            self.followed.push((link.clone(), rule.to_path_buf(), origin.to_owned()));
         }
-        Ok(())
     }
 
     fn reject_link(&self, link: &Path, rule: &Path, origin: &str) -> Result<(), LaunchError> {

@@ -11,7 +11,7 @@ use crate::error::LaunchError;
 use crate::sys::{MountAttributes, set_mount_attributes};
 
 use super::scratch::memory;
-use super::view::{View, clone_below, clone_tree};
+use super::view::{View, attach, clone_below, clone_tree};
 
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 const DEVICE_LINKS: [(&str, &str); 5] = [
@@ -24,8 +24,8 @@ const DEVICE_LINKS: [(&str, &str); 5] = [
 /// Parts of `/proc` through which user 0 could change the host without any capability. Always read-only.
 const PROC_READ_ONLY: [&str; 5] = ["sys", "sysrq-trigger", "irq", "bus", "fs"];
 /// Drivers' files that only user 0 may write, some of them without a look at its capabilities.
-const PROC_READ_ONLY_FOR_ROOT: [&str; 8] =
-    ["acpi", "asound", "driver", "dynamic_debug", "latency_stats", "mtrr", "pressure", "scsi"];
+const PROC_READ_ONLY_FOR_ROOT: [&str; 6] =
+    ["acpi", "asound", "driver", "dynamic_debug", "latency_stats", "scsi"];
 
 /// Copies the device nodes while devices still work on the host's `/dev`.
 pub(super) fn clone_devices(view: &View) -> Result<Vec<(&'static str, OwnedFd)>, LaunchError> {
@@ -112,7 +112,7 @@ pub(super) fn mount_proc(view: &View) -> Result<(), LaunchError> {
         let attributes = MountAttributes { read_only: true, ..MountAttributes::default() };
         set_mount_attributes(mount.as_fd(), c"", attributes)
             .map_err(|error| LaunchError::at("make read-only", &path, error))?;
-        view.attach(&mount, &path)?;
+        attach(&mount, &place, &path)?;
     }
     Ok(())
 }

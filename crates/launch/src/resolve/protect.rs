@@ -77,11 +77,9 @@ pub(super) fn enforcer(
     for (path, access) in read_only.chain(deny) {
         let rule = Rule::new(path, access).with_origin("enforcer");
         let walked = walk(path)?;
-        for (link, _) in &walked.links {
-            resolved.reject_link(link, path, "enforcer")?;
-        }
+        resolved.remember_links(&walked, path, "enforcer");
         if grants_more(resolved.tree.access(&walked.real), access) {
-            resolved.add_rule(&rule, Source::Enforcer)?;
+            resolved.place(&rule, walked, Source::Enforcer);
         }
     }
     Ok(())

@@ -116,6 +116,16 @@ fn project_configuration_is_read_only_where_it_exists() {
 }
 
 #[test]
+fn project_configuration_behind_a_link_that_can_be_replaced_is_refused() {
+    for who in Who::everybody() {
+        let stage = Stage::new(who);
+        stage.fixture.file("ws/settings/mcp.json", "kept");
+        stage.fixture.symlink("ws/.vscode", "settings");
+        stage.sh(&stage.workspace(), "echo ran").assert_refused("leads through the symbolic link");
+    }
+}
+
+#[test]
 fn a_protected_name_that_is_a_symlink_is_refused_with_a_sentence() {
     for who in Who::everybody() {
         for target in ["elsewhere", "nowhere", "file"] {

@@ -354,3 +354,15 @@ fn with_the_network_on_the_host_is_reached_over_tcp() {
         assert_eq!(listener.count(), 1);
     });
 }
+
+/// Otherwise one command could stop the next by making a link.
+#[test]
+fn a_link_that_matches_a_deny_glob_hides_its_target_and_is_no_reason_to_refuse() {
+    for_everybody(|stage| {
+        stage.fixture.file("out/target", "secret");
+        stage.fixture.symlink("ws/a.env", stage.path("out/target"));
+        let read = format!("cat {}", stage.path("out/target"));
+        let profile = stage.workspace().deny_glob("**/*.env");
+        try_all(&stage, &profile, &[("cat a.env", false), (&read, false), ("rm a.env", true)]);
+    });
+}
