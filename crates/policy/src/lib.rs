@@ -13,6 +13,7 @@
 
 mod config;
 mod error;
+mod narrowing;
 mod native;
 mod policy;
 mod profile;
@@ -24,6 +25,7 @@ pub use config::{PermissionTables, parse_permissions};
 pub use error::{
     ConfigError, ConfigErrorKind, ResolveError, ResolveErrorKind, StateError, StateErrorKind,
 };
+pub use narrowing::Widening;
 pub use policy::{DenyGlob, FileSystemPolicy, Mode, Rule, SandboxPolicy};
 pub use profile::{Access, Entry, EntryPath, FileSystem, Missing, Network};
 pub use profile::{PermissionProfile, RestrictedFileSystem, Special};

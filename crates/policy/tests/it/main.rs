@@ -4,4 +4,5 @@
 mod golden;
 mod launcher_inputs;
 mod messages;
+mod narrowing;
 mod properties;
