@@ -116,10 +116,14 @@ mod tests {
             .unwrap();
         let guard = ChildGuard::new(child);
         let limit = Duration::from_secs(10);
-        assert!(Deadline::poll_until(limit, || processes_with_marker(&marker).len() == 2));
-        let found = processes_with_marker(&marker);
+        let mut found = Vec::new();
+        // Between its fork and its exec the second one still looks like the first.
+        let both = Deadline::poll_until(limit, || {
+            found = processes_with_marker(&marker);
+            found.len() == 2 && found.iter().any(|process| process.command == "cat")
+        });
+        assert!(both, "{found:?}");
         let guards: Vec<_> = found.iter().map(|process| PidGuard::new(process.pid)).collect();
-        assert!(found.iter().any(|process| process.command == "cat"), "{found:?}");
         drop(guards);
         drop(guard);
         assert!(Deadline::poll_until(limit, || processes_with_marker(&marker).is_empty()));
