@@ -13,6 +13,7 @@
 
 mod callers;
 mod enforcer;
+mod machines;
 mod placeholders;
 mod repositories;
 mod restricted;
