@@ -38,8 +38,6 @@ pub(crate) fn in_force(settings: &Settings, choice: ProfileChoice<'_>) -> Result
     let roots = WorkspaceRoots::new(&cwd, home.as_deref(), explicit).map_err(refused)?;
     let profile = settings.permissions()?.profile(name, &roots).map_err(refused)?;
     let mut state = State::new(profile, &cwd);
-    state.linux_sandbox_executable =
-        env::executable().ok().and_then(|path| path.into_os_string().into_string().ok());
     protect_configuration(settings, &mut state)?;
     Ok(InForce { profile: name.to_owned(), state })
 }

@@ -6,7 +6,6 @@ use super::{PROFILES, Reference, configuration, state};
 use crate::support::{Ran, as_each_user};
 
 #[test]
-#[ignore = "a state still names this program as `codexLinuxSandboxExe`, and the reference launcher runs it"]
 fn the_reference_launcher_accepts_our_states() {
     let Some(reference) = Reference::find() else { return };
     as_each_user(|bench| {
@@ -41,7 +40,6 @@ fn both_launchers_pass_on_how_a_command_ended() {
 }
 
 #[test]
-#[ignore = "a state still names this program as `codexLinuxSandboxExe`, and the reference launcher runs it"]
 fn the_built_in_server_runs_commands_by_a_configured_launcher() {
     let Some(reference) = Reference::find() else { return };
     as_each_user(|bench| {
