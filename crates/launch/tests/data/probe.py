@@ -13,7 +13,6 @@ import os
 import signal
 import socket
 import struct
-import subprocess
 import sys
 import time
 
@@ -795,6 +794,8 @@ def git_link():
 
 @probe
 def git_init():
+    import subprocess
+
     environment = dict(os.environ, GIT_CONFIG_NOSYSTEM="1", HOME=WS2)
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     if subprocess.run(["git", "init", "-q", WS2], env=environment, **quiet).returncode:

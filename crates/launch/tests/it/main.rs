@@ -15,6 +15,7 @@ mod callers;
 mod enforcer;
 mod machines;
 mod placeholders;
+mod programs;
 mod repositories;
 mod restricted;
 mod rows;
