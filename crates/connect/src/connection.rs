@@ -1,5 +1,7 @@
 //! One server, connected.
 
+mod backing;
+mod http;
 mod start;
 
 use std::sync::Arc;
@@ -20,12 +22,15 @@ use crate::options::ConnectOptions;
 use crate::peer::{Peer, RequestFault, WarningKind};
 use crate::server_name::ServerName;
 use crate::text::shown;
-use crate::transport::stdio::{MonitorHandle, ShutdownReport, StdioCommand, Tail};
+use crate::transport::Endpoint;
+use crate::transport::http::HttpEndpoint;
+use crate::transport::stdio::{ShutdownReport, StdioCommand};
+use backing::Backing;
 
-/// A running server and what was agreed with it.
+/// A server that runs, here or behind a URL, and what was agreed with it.
 ///
-/// Calls may run at the same time. Dropping the connection kills the server's process group at
-/// once; [`shut_down`](Self::shut_down) lets it end by itself first.
+/// Calls may run at the same time. Dropping the connection kills a local server's process group at
+/// once; [`shut_down`](Self::shut_down) lets it end by itself first, and gives a session back.
 #[derive(Debug)]
 pub struct Connection {
     pub(crate) peer: Arc<Peer>,
@@ -34,7 +39,7 @@ pub struct Connection {
     agreement: Agreement,
     opt_in: bool,
     catalog: Mutex<Option<Listing>>,
-    process: Process,
+    backing: Backing,
 }
 
 #[derive(Debug)]
@@ -44,17 +49,11 @@ struct Listing {
     changes: u64,
 }
 
-/// A process and the peer in it, before anything is agreed.
+/// A peer before anything is agreed.
 #[derive(Debug)]
 struct Launched {
     peer: Arc<Peer>,
-    process: Process,
-}
-
-#[derive(Debug)]
-struct Process {
-    tail: Arc<Tail>,
-    monitor: MonitorHandle,
+    backing: Backing,
 }
 
 impl Connection {
@@ -73,13 +72,41 @@ impl Connection {
         start::start(name, command, options).await
     }
 
+    /// Agrees on a revision with a server behind a URL, within `options.start_timeout`.
+    ///
+    /// # Errors
+    /// [`ConnectError`] with [`Operation::Start`]; of kind
+    /// [`SignIn`](crate::ErrorKind::SignIn) when credentials are missing or refused.
+    pub async fn connect(
+        name: ServerName,
+        endpoint: &HttpEndpoint,
+        options: ConnectOptions,
+    ) -> Result<Self, ConnectError> {
+        http::connect(name, endpoint, options).await
+    }
+
+    /// [`start`](Self::start) or [`connect`](Self::connect).
+    ///
+    /// # Errors
+    /// As theirs.
+    pub async fn open(
+        name: ServerName,
+        endpoint: &Endpoint,
+        options: ConnectOptions,
+    ) -> Result<Self, ConnectError> {
+        match endpoint {
+            Endpoint::Stdio(command) => Self::start(name, command, options).await,
+            Endpoint::Http(endpoint) => Self::connect(name, endpoint, options).await,
+        }
+    }
+
     fn agreed(
         launched: Launched,
         options: ConnectOptions,
         agreement: Agreement,
         modern: Option<ModernMeta>,
     ) -> Self {
-        let Launched { peer, process } = launched;
+        let Launched { peer, backing } = launched;
         let opt_in = SandboxOptIn::from_capabilities(agreement.capabilities.as_raw());
         if !opt_in.faults.is_empty() {
             let faults: Vec<_> = opt_in.faults.iter().map(ToString::to_string).collect();
@@ -87,7 +114,8 @@ impl Connection {
         }
         let catalog = Mutex::new(None);
         let opt_in = opt_in.advertised;
-        Self { peer, options, modern, agreement, opt_in, catalog, process }
+        backing.agreed(opt_in);
+        Self { peer, options, modern, agreement, opt_in, catalog, backing }
     }
 
     /// Under which name the server is configured.
@@ -126,21 +154,23 @@ impl Connection {
         self.opt_in
     }
 
-    /// The last lines the server wrote to stderr (at most 20), oldest first.
+    /// The last lines the server wrote to stderr (at most 20), oldest first; none of a server behind
+    /// a URL.
     #[must_use]
     pub fn stderr_tail(&self) -> Vec<String> {
-        self.process.tail.lines()
+        self.backing.tail()
     }
 
     /// Captures the authority of one call on this connection: `state` as given, the connection's
-    /// environment and opt-in, and the launcher if the server opted in and there is a usable one.
-    /// An unusable launcher is left out, with one warning.
+    /// environment and opt-in, and the launcher if a local server opted in and there is a usable one.
+    /// An unusable launcher is left out, with one warning; a server behind a URL never gets one.
     pub async fn capture(&self, state: Option<SandboxState>) -> CapturedAuthority {
         let environment = self.options.environment.clone();
-        let mut parts = AuthorityParts::new(environment, ServerReach::LocalStdio);
+        let reach = self.backing.reach();
+        let mut parts = AuthorityParts::new(environment, reach);
         parts.state = state;
         parts.opt_in = self.opt_in;
-        if self.opt_in {
+        if self.opt_in && reach == ServerReach::LocalStdio {
             parts.launcher = match self.options.launcher.provide().await {
                 Ok(launcher) => launcher,
                 Err(error) => {
@@ -165,10 +195,10 @@ impl Connection {
         self.catalog_within(limit).await.map_err(|fault| self.error(Operation::List, fault))
     }
 
-    /// Ends the server by the shutdown ladder; takes at most the two steps of `options.grace` and
-    /// the time the system needs. Waiting calls fail.
+    /// Ends a local server by the shutdown ladder, or the session of one behind a URL; takes at most
+    /// the two steps of `options.grace` and the time the system needs. Waiting calls fail.
     pub async fn shut_down(&self) -> ShutdownReport {
-        self.process.monitor.shut_down(self.options.grace).await
+        self.backing.shut_down(&self.peer, self.options.grace).await
     }
 
     pub(crate) async fn catalog_within(
@@ -207,7 +237,7 @@ impl Connection {
     }
 
     pub(crate) fn error(&self, operation: Operation, fault: RequestFault) -> ConnectError {
-        to_error(self.name(), operation, fault, &self.process.tail)
+        to_error(self.name(), operation, fault, &self.backing)
     }
 }
 
@@ -215,7 +245,7 @@ fn to_error(
     name: &ServerName,
     operation: Operation,
     fault: RequestFault,
-    tail: &Tail,
+    backing: &Backing,
 ) -> ConnectError {
     let fault = match fault {
         RequestFault::Peer(error) => Fault::Peer(error),
@@ -226,7 +256,7 @@ fn to_error(
             return ConnectError::new(name, operation, closed.fault.repeat(), lines);
         }
     };
-    let lines = if fault.concerns_process() { tail.lines() } else { Vec::new() };
+    let lines = if fault.concerns_process() { backing.tail() } else { Vec::new() };
     ConnectError::new(name, operation, fault, lines)
 }
 

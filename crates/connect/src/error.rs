@@ -2,10 +2,12 @@
 
 mod config;
 mod fault;
+mod http;
 
 use std::error::Error;
 use std::fmt;
 
+pub use self::http::{HttpCause, HttpFault};
 pub use config::ConfigError;
 pub use fault::{Fault, ListingFault, PeerError};
 
@@ -52,6 +54,8 @@ pub enum ErrorKind {
     Start,
     /// The connection broke: crash, closed pipe, a message over the limit.
     Transport,
+    /// Credentials are missing, expired or not enough.
+    SignIn,
     /// The peer broke the protocol or answered with an error.
     Protocol,
     /// A policy or changed authority forbids it; nothing was sent.

@@ -13,9 +13,10 @@ use thiserror::Error;
 use tokio::sync::Mutex;
 
 use crate::text::shown_bytes;
-use crate::transport::stdio::run_briefly;
+use crate::transport::stdio::{Brief, StdioCommand, run_briefly};
 
 const PROBE_LIMIT: Duration = Duration::from_secs(2);
+const PROBE_OUTPUT: usize = 64 * 1024;
 const PROBE_WORD: &[u8] = b"--sandbox-state-json";
 
 /// What the host knows about a launcher.
@@ -115,10 +116,12 @@ impl LauncherProvider {
 
 async fn ask(path: &Path) -> Result<(), String> {
     let question = "`sandbox --help`";
-    let run = run_briefly(path, &["sandbox", "--help"], PROBE_LIMIT).await;
-    let output = match run {
-        Ok(Some(output)) => output,
-        Ok(None) => return Err(format!("it did not answer {question} within 2 s")),
+    let mut command = StdioCommand::new(path);
+    command.args(["sandbox", "--help"]);
+    let output = match run_briefly(&command, PROBE_LIMIT, PROBE_OUTPUT).await {
+        Ok(Brief::Ended(output)) => output,
+        Ok(Brief::TooMuch) => return Err(format!("its answer to {question} is too long")),
+        Ok(Brief::TooSlow) => return Err(format!("it did not answer {question} within 2 s")),
         Err(error) => return Err(format!("it could not be asked {question}: {error}")),
     };
     if !output.success {

@@ -1,16 +1,16 @@
 //! Connections to MCP servers: configuration, transports, era negotiation, catalog, calls.
 //!
 //! ```text
-//! plenipo.toml ── config ──> StdioCommand ─┐
-//!                                          ├─ Connection::start ─> negotiate (probe | initialize)
-//! host's choices ──────> ConnectOptions ───┘          │
-//!                                                     ├─ catalog()            tools/list, pages
-//! CapturedAuthority ──> CallRequest ──────────────────┴─ call()               tools/call
-//!                                                            └─> CallOutcome | ConnectError
+//! plenipo.toml ── config ─> StdioCommand | HttpEndpoint ─┐
+//!                                                        ├─ Connection::open ─> negotiate
+//! host's choices ───────> ConnectOptions ────────────────┘     │  (probe | initialize)
+//!                                                              ├─ catalog()   tools/list, pages
+//! CapturedAuthority ───> CallRequest ──────────────────────────┴─ call()      tools/call
+//!                                                                  └─> CallOutcome | ConnectError
 //! ```
 //!
-//! One task reads a server's output and hands answers to waiting calls; a caller writes its own
-//! request. Everything a peer sends stays raw text, with views on demand. The crate never prints,
+//! Of a local server one task reads the output and hands answers to waiting calls; a caller writes
+//! its own request. Behind a URL each call posts and reads its own. Everything a peer sends stays raw text, with views on demand. The crate never prints,
 //! never reads the process environment, and never enforces a policy; it takes its decisions about
 //! authority from [`plenipo_authority`].
 //!
@@ -33,7 +33,8 @@
 //! # }
 //! ```
 //!
-//! Now: servers over stdio on this machine. A tokio runtime with I/O and time has to be running.
+//! Servers over stdio on this machine, and over Streamable HTTP anywhere. A tokio runtime with I/O
+//! and time has to be running.
 #![forbid(unsafe_code)]
 
 pub mod call;
@@ -57,9 +58,16 @@ pub use call::{CallOutcome, CallRequest, Cancellation, Canceller};
 pub use catalog::{Catalog, Tool, ToolFilter};
 pub use config::{Config, Origin, ServerConfig};
 pub use connection::Connection;
-pub use error::{ConfigError, ConnectError, ErrorKind, Fault, ListingFault, Operation, PeerError};
+pub use error::{
+    ConfigError, ConnectError, ErrorKind, Fault, HttpCause, HttpFault, ListingFault, Operation,
+    PeerError,
+};
 pub use launcher::{LauncherProvider, LauncherSource};
 pub use negotiate::{Era, EraHint, ServerIdentity};
 pub use options::{ClientIdentity, ConnectOptions, Grace};
 pub use server_name::ServerName;
-pub use transport::stdio::{Exit, ShutdownReport, StdioCommand};
+pub use transport::{
+    Endpoint,
+    http::{HttpClient, HttpClientOptions, HttpEndpoint, ProxyRules},
+    stdio::{Exit, ShutdownReport, StdioCommand},
+};

@@ -12,7 +12,7 @@ use plenipo_wire::protocol::{
     LATEST_LEGACY_VERSION, LEGACY_VERSIONS, MODERN_VERSION, error_code, meta, methods,
 };
 use plenipo_wire::views::{DiscoverResult, Implementation, InitializeResult};
-use plenipo_wire::{Fragment, RawValue, encode, object};
+use plenipo_wire::{Fragment, RawValue, object};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
@@ -115,6 +115,15 @@ impl Era {
     }
 }
 
+impl Agreement {
+    /// Whether the server says that its tool list may change.
+    pub(crate) fn announces_changes(&self) -> bool {
+        let tools = object::member(self.capabilities.as_raw(), "tools");
+        tools.and_then(|tools| object::member(tools, "listChanged")).and_then(object::boolean)
+            == Some(true)
+    }
+}
+
 impl ModernMeta {
     pub(crate) fn new(client: &ClientIdentity) -> Self {
         Self {
@@ -144,7 +153,8 @@ impl ModernMeta {
 
 /// Asks `server/discover` and waits at most `limit`.
 pub(crate) async fn probe(peer: &Peer, modern: &ModernMeta, limit: Duration) -> Probe {
-    let (id, mut answer) = match peer.enqueue(methods::DISCOVER, |params| modern.write(params)) {
+    let asked = peer.enqueue(methods::DISCOVER, |params| modern.write(params));
+    let (outgoing, mut answer) = match asked {
         Ok(asked) => asked,
         Err(RequestFault::Fault(fault)) => return Probe::Refused(fault),
         Err(_) => return Probe::Died,
@@ -154,24 +164,34 @@ pub(crate) async fn probe(peer: &Peer, modern: &ModernMeta, limit: Duration) -> 
         (&mut answer).await
     };
     match timeout(limit, exchange).await {
-        Ok(Ok(reply)) => judge(reply),
+        Ok(Ok(reply)) => judge(reply.into_result()),
         Ok(Err(_)) => Probe::Died,
-        Err(_) => Probe::Silent(LateProbe { id, answer }),
+        Err(_) => Probe::Silent(LateProbe { id: outgoing.id, answer }),
+    }
+}
+
+/// [`probe`] over HTTP, where a legacy server may refuse in many ways and none of them kills it.
+pub(crate) async fn probe_http(peer: &Peer, modern: &ModernMeta, limit: Duration) -> Probe {
+    let asked = peer.request(methods::DISCOVER, limit, |params| modern.write(params)).await;
+    match asked {
+        Err(RequestFault::Fault(Fault::Http(fault))) if fault.may_be_legacy() => Probe::Legacy,
+        Err(RequestFault::Silence) => Probe::Legacy,
+        other => judge(other),
     }
 }
 
 impl LateProbe {
     /// What was agreed, when the answer came meanwhile and is a modern one.
     pub(crate) fn modern(&mut self) -> Option<Agreement> {
-        match judge(self.answer.try_recv().ok()?) {
+        match judge(self.answer.try_recv().ok()?.into_result()) {
             Probe::Modern(agreement) => Some(agreement),
             _ => None,
         }
     }
 }
 
-fn judge(reply: Reply) -> Probe {
-    match reply.into_result() {
+fn judge(answer: Result<Box<RawValue>, RequestFault>) -> Probe {
+    match answer {
         Ok(result) => discovered(&result),
         Err(RequestFault::Peer(error)) => refused(&error),
         Err(RequestFault::Fault(fault)) => Probe::Refused(fault),
@@ -208,7 +228,7 @@ fn refused(error: &PeerError) -> Probe {
             }
             Probe::Refused(Fault::UnsupportedVersion { offered })
         }
-        error_code::MISSING_REQUIRED_CLIENT_CAPABILITY => {
+        error_code::MISSING_REQUIRED_CLIENT_CAPABILITY | error_code::HEADER_MISMATCH => {
             Probe::Refused(Fault::Peer(error.clone()))
         }
         _ => Probe::Legacy,
@@ -239,12 +259,8 @@ pub(crate) async fn initialize(
         other => other,
     })?;
     let agreement = initialized(&result).map_err(RequestFault::Fault)?;
-    let queued =
-        peer.outbox.push(|out| encode::write_notification(out, methods::INITIALIZED, None));
-    if let Err(full) = queued {
-        return Err(RequestFault::Fault(Fault::NotReading { waiting: full.waiting }));
-    }
-    peer.flush().await?;
+    peer.settle_protocol(&agreement.era);
+    peer.notify(methods::INITIALIZED).await?;
     Ok(agreement)
 }
 
@@ -279,8 +295,13 @@ fn initialized(result: &RawValue) -> Result<Agreement, Fault> {
 }
 
 /// The newest legacy revision that an error says the server supports, other than the one asked.
+/// Servers that have no list in the error's data have it in its text.
 fn mutual(error: &PeerError) -> Option<&'static str> {
-    let offered = supported(error);
+    let mut offered = supported(error);
+    if offered.is_empty() {
+        let words = error.message.split(|inner: char| !inner.is_ascii_digit() && inner != '-');
+        offered = words.map(str::to_owned).collect();
+    }
     LEGACY_VERSIONS
         .into_iter()
         .rev()

@@ -11,6 +11,7 @@ use crate::catalog::ToolFilter;
 use crate::launcher::LauncherProvider;
 use crate::negotiate::EraHint;
 use crate::observer::{Observer, Silent};
+use crate::transport::http::HttpClient;
 
 /// Choices for one connection.
 ///
@@ -19,13 +20,14 @@ use crate::observer::{Observer, Silent};
 /// | `start_timeout` | 30 s: start, probe and handshake together; again for listing the tools |
 /// | `probe_timeout` | 2 s, and never more than a third of `start_timeout` |
 /// | `tool_timeout` | 300 s without an answer or progress |
-/// | `max_message_bytes` | 16 MiB a line |
+/// | `max_message_bytes` | 16 MiB a line, body or event |
 /// | `grace` | 2 s and 2 s |
 /// | `era` | unknown: probe |
 /// | `filter` | every tool |
 /// | `launcher` | none |
 /// | `environment` | `local` |
 /// | `client` | `plenipo` and this crate's version |
+/// | `http` | direct, the system's certificate authorities |
 /// | `observer` | silent |
 #[derive(Clone)]
 #[non_exhaustive]
@@ -50,6 +52,8 @@ pub struct ConnectOptions {
     pub environment: EnvironmentId,
     /// Who we say we are.
     pub client: ClientIdentity,
+    /// Connections to servers behind URLs; share one among the servers of a host.
+    pub http: HttpClient,
     /// Who hears about warnings and stderr.
     pub observer: Arc<dyn Observer>,
 }
@@ -114,6 +118,7 @@ impl Default for ConnectOptions {
             launcher: Arc::new(LauncherProvider::none()),
             environment: EnvironmentId::local(),
             client: ClientIdentity::default(),
+            http: HttpClient::default(),
             observer: Arc::new(Silent),
         }
     }

@@ -3,12 +3,14 @@
 mod receive;
 mod warnings;
 
-use std::sync::atomic::AtomicU64;
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
 use plenipo_wire::encode::{self, ObjectWriter};
-use plenipo_wire::{RawValue, RequestId};
+use plenipo_wire::{Fragment, RawValue, RequestId};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
@@ -16,21 +18,42 @@ pub(crate) use receive::read;
 use warnings::Warnings;
 
 use crate::error::{Fault, PeerError};
+use crate::negotiate::Era;
 use crate::observer::{Event, Observer};
 use crate::outbox::{Full, Outbox, WriteHalf};
 use crate::pending::{Closed, Pending, Reply};
 use crate::server_name::ServerName;
+use crate::transport::http::{HttpLink, Protocol, Question};
 
 /// One peer, shared by the reading task and the callers.
 pub(crate) struct Peer {
     pub(crate) name: ServerName,
     pub(crate) pending: Pending,
-    pub(crate) outbox: Arc<Outbox>,
+    pub(crate) link: Link,
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) warnings: Warnings,
     /// Counts `list_changed`; a catalog listed at an older count is stale.
     pub(crate) list_changes: AtomicU64,
     questions: Mutex<Questions>,
+}
+
+/// How messages get to the peer.
+#[derive(Debug)]
+pub(crate) enum Link {
+    /// Frames, written by whoever comes first.
+    Stdio(Arc<Outbox>),
+    /// A POST for each message.
+    Http(Arc<HttpLink>),
+}
+
+/// A request on its way: queued for a pipe, or a body to be posted.
+#[derive(Debug)]
+pub(crate) struct Outgoing<'a> {
+    pub(crate) id: i64,
+    pub(crate) method: &'a str,
+    /// What the request is about, if that has a name.
+    pub(crate) name: Option<&'a str>,
+    body: Option<Bytes>,
 }
 
 /// What becomes of the server's own requests: a modern peer gets no responses, so while the era is
@@ -56,10 +79,14 @@ pub(crate) enum RequestFault {
 
 impl Peer {
     pub(crate) fn new(name: ServerName, stdin: WriteHalf, observer: Arc<dyn Observer>) -> Self {
+        Self::over(name, Link::Stdio(Arc::new(Outbox::new(stdin))), observer)
+    }
+
+    pub(crate) fn over(name: ServerName, link: Link, observer: Arc<dyn Observer>) -> Self {
         Self {
             name,
             pending: Pending::default(),
-            outbox: Arc::new(Outbox::new(stdin)),
+            link,
             observer,
             warnings: Warnings::default(),
             list_changes: AtomicU64::new(0),
@@ -67,21 +94,55 @@ impl Peer {
         }
     }
 
-    /// Registers and queues a request; [`Outbox::flush`] sends it.
-    pub(crate) fn enqueue(
+    /// Registers and queues a request; [`answer`](Self::answer) sends it.
+    pub(crate) fn enqueue<'a>(
         &self,
-        method: &str,
+        method: &'a str,
         params: impl FnOnce(&mut ObjectWriter<'_>),
-    ) -> Result<(i64, oneshot::Receiver<Reply>), RequestFault> {
+    ) -> Result<(Outgoing<'a>, oneshot::Receiver<Reply>), RequestFault> {
         let (id, receiver) = self.pending.register(None).map_err(RequestFault::Closed)?;
-        let queued = self.outbox.push(|out| {
-            encode::write_request_with(out, &RequestId::Number(id), method, params);
-        });
-        if let Err(Full { waiting }) = queued {
-            self.pending.forget(id);
-            return Err(RequestFault::Fault(Fault::NotReading { waiting }));
+        match self.queue(id, method, params) {
+            Ok(outgoing) => Ok((outgoing, receiver)),
+            Err(fault) => {
+                self.pending.forget(id);
+                Err(RequestFault::Fault(fault))
+            }
         }
-        Ok((id, receiver))
+    }
+
+    /// Queues a request that is registered.
+    pub(crate) fn queue<'a>(
+        &self,
+        id: i64,
+        method: &'a str,
+        params: impl FnOnce(&mut ObjectWriter<'_>),
+    ) -> Result<Outgoing<'a>, Fault> {
+        let write = |out: &mut Vec<u8>| {
+            encode::write_request_with(out, &RequestId::Number(id), method, params);
+        };
+        let body = match &self.link {
+            Link::Stdio(outbox) => {
+                let queued = outbox.push(write);
+                queued.map_err(|Full { waiting }| Fault::NotReading { waiting })?;
+                None
+            }
+            Link::Http(_) => Some(body(write)),
+        };
+        Ok(Outgoing { id, method, name: None, body })
+    }
+
+    /// Sends what was queued and waits for the answer.
+    pub(crate) async fn answer(
+        &self,
+        outgoing: Outgoing<'_>,
+        receiver: oneshot::Receiver<Reply>,
+    ) -> Result<Reply, RequestFault> {
+        if let (Link::Http(http), Some(body)) = (&self.link, outgoing.body) {
+            let Outgoing { id, method, name, .. } = outgoing;
+            return http.exchange(self, Question { id, method, name, body }, receiver).await;
+        }
+        self.flush().await?;
+        receiver.await.map_err(|_| RequestFault::Fault(Fault::ShutDown))
     }
 
     /// Sends a request and waits for its result, at most `limit`.
@@ -91,27 +152,101 @@ impl Peer {
         limit: Duration,
         params: impl FnOnce(&mut ObjectWriter<'_>),
     ) -> Result<Box<RawValue>, RequestFault> {
-        let (id, receiver) = self.enqueue(method, params)?;
-        let _forget = Forget { peer: self, id };
-        let exchange = async {
-            self.flush().await?;
-            receiver.await.map_err(|_| RequestFault::Fault(Fault::ShutDown))?.into_result()
-        };
+        let (outgoing, receiver) = self.enqueue(method, params)?;
+        let _forget = Forget { peer: self, id: outgoing.id };
+        let exchange = async { self.answer(outgoing, receiver).await?.into_result() };
         timeout(limit, exchange).await.unwrap_or(Err(RequestFault::Silence))
+    }
+
+    /// Sends a notification and waits until it is written or taken.
+    pub(crate) async fn notify(&self, method: &str) -> Result<(), RequestFault> {
+        let write = |out: &mut Vec<u8>| encode::write_notification(out, method, None);
+        match &self.link {
+            Link::Http(http) => http.notify(method, body(write)).await,
+            Link::Stdio(outbox) => match outbox.push(write) {
+                Ok(()) => self.flush().await,
+                Err(Full { waiting }) => Err(RequestFault::Fault(Fault::NotReading { waiting })),
+            },
+        }
+    }
+
+    /// Queues a notification that nobody waits for; a modern server behind a URL gets none.
+    pub(crate) fn queue_notification(&self, method: &str, params: &Fragment) -> bool {
+        let write = |out: &mut Vec<u8>| encode::write_notification(out, method, Some(params));
+        match &self.link {
+            Link::Stdio(outbox) => outbox.push(write).is_ok(),
+            Link::Http(http) => http.post_later(body(write)),
+        }
+    }
+
+    /// Queues an answer to the server and lets a task of its own send it.
+    fn queue_answer(&self, write: impl FnOnce(&mut Vec<u8>)) -> bool {
+        match &self.link {
+            Link::Stdio(outbox) => {
+                let queued = outbox.push_answer(write).is_ok();
+                if queued {
+                    outbox.schedule_flush();
+                }
+                queued
+            }
+            Link::Http(http) => http.post_later(body(write)),
+        }
     }
 
     /// Writes what is queued. A broken pipe is not an answer: the process's end will tell more.
     pub(crate) async fn flush(&self) -> Result<(), RequestFault> {
-        match self.outbox.flush().await {
+        let Link::Stdio(outbox) = &self.link else { return Ok(()) };
+        match outbox.flush().await {
             Err(_) if self.pending.closed().is_none() => Ok(()),
             Err(error) => Err(self.closed_or(Fault::Pipe(error))),
             Ok(()) => Ok(()),
         }
     }
 
+    /// Lets a task of its own write what is queued.
+    pub(crate) fn schedule_flush(&self) {
+        if let Link::Stdio(outbox) = &self.link {
+            outbox.schedule_flush();
+        }
+    }
+
     /// Closes the server's stdin.
     pub(crate) async fn close_input(&self) {
-        self.outbox.close().await;
+        if let Link::Stdio(outbox) = &self.link {
+            outbox.close().await;
+        }
+    }
+
+    /// The revision is known: over HTTP it goes into each request's head.
+    pub(crate) fn settle_protocol(&self, era: &Era) {
+        if let Link::Http(http) = &self.link {
+            http.settle(match era {
+                Era::Modern => Protocol::Modern,
+                Era::Legacy { version } => Protocol::Legacy(version.clone()),
+            });
+        }
+    }
+
+    /// The tool list is, or may be, another.
+    pub(crate) fn lists_changed(&self) {
+        self.list_changes.fetch_add(1, Ordering::AcqRel);
+        self.observer.event(&Event::ToolsChanged { server: &self.name });
+    }
+
+    /// A peer's text without our own credentials, which a server behind a URL may echo.
+    pub(crate) fn scrub<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match &self.link {
+            Link::Stdio(_) => Cow::Borrowed(text),
+            Link::Http(http) => http.secrets().scrub(text),
+        }
+    }
+
+    /// [`scrub`](Self::scrub) for JSON; `None` when there is nothing to take out.
+    fn scrub_json(&self, raw: &RawValue) -> Option<Fragment> {
+        match &self.link {
+            Link::Stdio(_) => None,
+            Link::Http(http) => http.secrets().scrub_json(raw),
+        }
     }
 
     /// Fails every waiting call, and every later one.
@@ -121,7 +256,9 @@ impl Peer {
 
     pub(crate) fn warn_once(&self, kind: warnings::Kind, text: impl FnOnce() -> String) {
         if self.warnings.is_first(kind) {
-            self.observer.event(&Event::Warning { server: &self.name, text: &text() });
+            let text = text();
+            let text = self.scrub(&text);
+            self.observer.event(&Event::Warning { server: &self.name, text: &text });
         }
     }
 
@@ -143,6 +280,14 @@ impl Peer {
     fn closed_or(&self, fault: Fault) -> RequestFault {
         self.pending.closed().map_or(RequestFault::Fault(fault), RequestFault::Closed)
     }
+}
+
+/// One message without the line end that pipes want.
+fn body(write: impl FnOnce(&mut Vec<u8>)) -> Bytes {
+    let mut out = Vec::with_capacity(256);
+    write(&mut out);
+    out.truncate(out.trim_ascii_end().len());
+    Bytes::from(out)
 }
 
 /// Stops waiting when the request's future ends, however it ends.

@@ -155,6 +155,13 @@ impl EventReader {
         self.retry
     }
 
+    /// Begins another stream, the continuation of this one: what was unfinished is dropped, the last
+    /// id and the delay are kept.
+    pub fn restart(&mut self) {
+        let (last_id, retry) = (self.last_id.take(), self.retry);
+        *self = Self { last_id, retry, ..Self::with_limit(self.limit) };
+    }
+
     /// The range of the next complete line, without its end.
     fn next_line(&mut self) -> Option<Range<usize>> {
         if self.after_cr && self.scanned < self.buffer.len() {

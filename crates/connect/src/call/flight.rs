@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plenipo_wire::protocol::{meta, methods};
-use plenipo_wire::{Fragment, RawValue, RequestId, encode};
+use plenipo_wire::{Fragment, RawValue, RequestId};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -14,8 +14,7 @@ use super::progress::ProgressSink;
 use crate::catalog::Catalog;
 use crate::connection::Connection;
 use crate::error::Fault;
-use crate::outbox::Full;
-use crate::peer::{Peer, RequestFault};
+use crate::peer::{Outgoing, Peer, RequestFault};
 use crate::pending::Reply;
 
 /// How long the notice of a cancellation may take to be written.
@@ -72,12 +71,15 @@ impl<'a> Flight<'a> {
         let (id, receiver) = peer.pending.register(sink.clone()).map_err(RequestFault::Closed)?;
         let mut in_flight = InFlight { peer, id, armed: false };
         let queued = self.meta(id).and_then(|meta| self.queue(id, meta.as_ref()));
-        if let Err(fault) = queued {
-            peer.pending.forget(id);
-            return Err(RequestFault::Fault(fault));
-        }
+        let outgoing = match queued {
+            Ok(outgoing) => outgoing,
+            Err(fault) => {
+                peer.pending.forget(id);
+                return Err(RequestFault::Fault(fault));
+            }
+        };
         in_flight.armed = true;
-        let landed = self.wait(peer, receiver, sink.as_deref()).await;
+        let landed = self.wait(outgoing, receiver, sink.as_deref()).await;
         match landed {
             Ok(reply) => {
                 in_flight.armed = false;
@@ -119,41 +121,35 @@ impl<'a> Flight<'a> {
         Ok(Some(Fragment::from(attached)))
     }
 
-    fn queue(&self, id: i64, meta: Option<&Fragment>) -> Result<(), Fault> {
+    fn queue(&self, id: i64, meta: Option<&Fragment>) -> Result<Outgoing<'a>, Fault> {
         let request = self.request;
-        let queued = self.connection.peer.outbox.push(|out| {
-            encode::write_request_with(
-                out,
-                &RequestId::Number(id),
-                methods::TOOLS_CALL,
-                |params| {
-                    params.string("name", &request.tool);
-                    if let Some(arguments) = &request.arguments {
-                        params.fragment("arguments", arguments);
-                    }
-                    if let Some(meta) = meta {
-                        params.fragment("_meta", meta);
-                    }
-                },
-            );
-        });
-        queued.map_err(|Full { waiting }| Fault::NotReading { waiting })
+        let mut outgoing = self.connection.peer.queue(id, methods::TOOLS_CALL, |params| {
+            params.string("name", &request.tool);
+            if let Some(arguments) = &request.arguments {
+                params.fragment("arguments", arguments);
+            }
+            if let Some(meta) = meta {
+                params.fragment("_meta", meta);
+            }
+        })?;
+        outgoing.name = Some(&request.tool);
+        Ok(outgoing)
     }
 
     /// Waits for the answer, the end of patience or a cancellation.
     async fn wait(
         &self,
-        peer: &Peer,
+        outgoing: Outgoing<'_>,
         receiver: oneshot::Receiver<Reply>,
         sink: Option<&ProgressSink>,
     ) -> Result<Reply, RequestFault> {
+        let peer = &*self.connection.peer;
         let mut exchange = pin!(async {
             if peer.pending.len() >= CROWD {
                 // Others are about to send too: one write then carries all their frames.
                 tokio::task::yield_now().await;
             }
-            peer.flush().await?;
-            receiver.await.map_err(|_| RequestFault::Fault(Fault::ShutDown))
+            peer.answer(outgoing, receiver).await
         });
         let mut patience = pin!(sleep_until(self.end_of_patience(None)));
         let mut cancelled = pin!(self.cancelled());
@@ -203,16 +199,14 @@ impl InFlight<'_> {
             object.integer("requestId", self.id);
             object.string("reason", reason);
         });
-        let notice =
-            |out: &mut Vec<u8>| encode::write_notification(out, methods::CANCELLED, Some(&params));
-        self.peer.outbox.push(notice).is_ok()
+        self.peer.queue_notification(methods::CANCELLED, &params)
     }
 }
 
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         if self.armed && self.cancel("the caller went away") {
-            self.peer.outbox.schedule_flush();
+            self.peer.schedule_flush();
         }
     }
 }

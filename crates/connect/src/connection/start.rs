@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::{Connection, Launched, Process, to_error};
+use super::backing::Backing;
+use super::{Connection, Launched, to_error};
 use crate::error::{ConnectError, Fault, Operation};
 use crate::negotiate::{self, Agreement, EraHint, LateProbe, ModernMeta, Probe};
 use crate::options::ConnectOptions;
 use crate::peer::{self, Peer, RequestFault};
 use crate::server_name::ServerName;
-use crate::transport::stdio::{Monitor, StdioCommand, Tail, read_stderr};
+use crate::transport::stdio::{Monitor, ShutdownReport, StdioCommand, Tail, read_stderr};
 
 struct Start<'a> {
     name: ServerName,
@@ -71,7 +72,8 @@ impl Start<'_> {
             reader,
             stderr,
         };
-        Ok(Launched { peer, process: Process { tail, monitor: monitor.start() } })
+        let monitor = monitor.start();
+        Ok(Launched { peer, backing: Backing::Process { tail, monitor } })
     }
 
     fn modern(self, launched: Launched, agreement: Agreement) -> Connection {
@@ -88,7 +90,7 @@ impl Start<'_> {
 
     /// The probe killed the process: another one, without a probe.
     async fn legacy_again(self, dead: Launched) -> Result<Connection, ConnectError> {
-        dead.process.monitor.shut_down(self.options.grace).await;
+        self.end(&dead).await;
         let launched = self.launch()?;
         self.legacy(launched).await
     }
@@ -121,7 +123,11 @@ impl Start<'_> {
 
     /// Ends the server, whose last words may come only then, and says why it could not be used.
     async fn error(&self, fault: RequestFault, launched: &Launched) -> ConnectError {
-        launched.process.monitor.shut_down(self.options.grace).await;
-        to_error(&self.name, Operation::Start, fault, &launched.process.tail)
+        self.end(launched).await;
+        to_error(&self.name, Operation::Start, fault, &launched.backing)
+    }
+
+    async fn end(&self, launched: &Launched) -> ShutdownReport {
+        launched.backing.shut_down(&launched.peer, self.options.grace).await
     }
 }

@@ -9,7 +9,7 @@ use plenipo_authority::AttachError;
 use plenipo_wire::{ErrorObject, Fragment, LineTooLong, ViewError, protocol};
 use thiserror::Error;
 
-use super::ErrorKind;
+use super::{ErrorKind, HttpFault};
 use crate::text::shown;
 use crate::transport::stdio::Exit;
 
@@ -58,6 +58,9 @@ pub enum Fault {
     /// Reading or writing failed.
     #[error("the pipe to the server failed")]
     Pipe(#[source] io::Error),
+    /// Something of HTTP.
+    #[error(transparent)]
+    Http(#[from] HttpFault),
     /// The connection was shut down on this side.
     #[error("the connection was shut down")]
     ShutDown,
@@ -234,6 +237,7 @@ impl Fault {
             | Self::ResultType { .. }
             | Self::Listing(_)
             | Self::Peer(_) => ErrorKind::Protocol,
+            Self::Http(fault) => fault.kind(),
             Self::TimedOut { .. } => ErrorKind::Timeout,
             Self::Cancelled { .. } => ErrorKind::Cancelled,
             Self::NoSuchTool { .. } | Self::ArgumentsNotObject => ErrorKind::Usage,
@@ -265,6 +269,7 @@ impl Fault {
                  what else it needs in `env_vars` or `env`"
                     .to_owned()
             }
+            Self::Http(fault) => return fault.hint(),
             Self::UnsupportedVersion { .. } => "update the server".to_owned(),
             Self::BadAnswer { .. } | Self::ResultType { .. } | Self::Listing(_) => {
                 "the server breaks the protocol: update it, or tell its author".to_owned()

@@ -1,8 +1,6 @@
 //! What comes in. Nothing here waits: an answer is handed over, a question answered from the
 //! queue, everything else noted, and the next line is read.
 
-use std::sync::atomic::Ordering;
-
 use plenipo_wire::protocol::{error_code, methods};
 use plenipo_wire::views::Progress;
 use plenipo_wire::{
@@ -12,7 +10,7 @@ use plenipo_wire::{
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use super::warnings::Kind;
-use super::{KEPT_QUESTIONS, Peer, Questions, Reply};
+use super::{KEPT_QUESTIONS, Link, Peer, Questions, Reply};
 use crate::error::PeerError;
 use crate::observer::Event;
 use crate::text::{shown, shown_bytes};
@@ -40,30 +38,43 @@ pub(crate) async fn read(
 
 impl Peer {
     fn receive(&self, line: &[u8]) {
+        self.receive_for(None, line);
+    }
+
+    /// Takes a message that came in the answer to request `question`.
+    pub(crate) fn receive_for(&self, question: Option<i64>, line: &[u8]) {
+        let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
         match Incoming::parse(line) {
-            Err(ParseFault::Batch) => self.receive_batch(line),
-            message => self.receive_message(message, line),
+            Err(ParseFault::Batch) => self.receive_batch(question, line),
+            message => self.receive_message(question, message, line),
         }
     }
 
     /// Revision 2025-03-26 lets a server put messages into an array; batches do not nest.
-    fn receive_batch(&self, line: &[u8]) {
+    fn receive_batch(&self, question: Option<i64>, line: &[u8]) {
         let messages: Vec<&RawValue> = serde_json::from_slice(line).unwrap_or_default();
         if messages.is_empty() {
             return self.receive_fault(&ParseFault::Batch, line);
         }
         for message in messages {
             let message = message.get().as_bytes();
-            self.receive_message(Incoming::parse(message), message);
+            self.receive_message(question, Incoming::parse(message), message);
         }
     }
 
-    fn receive_message(&self, message: Result<Incoming<'_>, ParseFault>, line: &[u8]) {
+    fn receive_message(
+        &self,
+        question: Option<i64>,
+        message: Result<Incoming<'_>, ParseFault>,
+        line: &[u8],
+    ) {
         match message {
             Ok(Incoming::Success { id, result }) => {
                 self.receive_answer(&id, || Reply::Result(result.to_owned()));
             }
-            Ok(Incoming::Failure { id, error }) => self.receive_failure(id.as_ref(), &error),
+            Ok(Incoming::Failure { id, error }) => {
+                self.receive_failure(question, id.as_ref(), &error);
+            }
             Ok(Incoming::Notification { method, params }) => {
                 self.receive_notification(&method, params);
             }
@@ -90,13 +101,18 @@ impl Peer {
         }
     }
 
-    fn receive_failure(&self, id: Option<&RequestId>, error: &ErrorObject<'_>) {
-        let reply = || Reply::Error(PeerError::from_view(error));
+    fn receive_failure(
+        &self,
+        question: Option<i64>,
+        id: Option<&RequestId>,
+        error: &ErrorObject<'_>,
+    ) {
+        let reply = || Reply::Error(self.peer_error(error));
         if let Some(id) = id {
             return self.receive_answer(id, reply);
         }
-        // Without an id it can only be given to a call that waits alone.
-        match self.pending.only_one() {
+        // Without an id it can only be given to whom it was sent to, or to a call that waits alone.
+        match question.or_else(|| self.pending.only_one()) {
             Some(only) => {
                 self.pending.complete(only, reply());
             }
@@ -104,6 +120,17 @@ impl Peer {
                 format!("it reports an error without an id: {}", shown(&error.message))
             }),
         }
+    }
+
+    fn peer_error(&self, view: &ErrorObject<'_>) -> PeerError {
+        let mut error = PeerError::from_view(view);
+        if let std::borrow::Cow::Owned(clean) = self.scrub(&error.message) {
+            error.message = clean;
+        }
+        if let Some(clean) = view.data.and_then(|data| self.scrub_json(data)) {
+            error.data = Some(clean);
+        }
+        error
     }
 
     fn receive_notification(&self, method: &str, params: Option<&RawValue>) {
@@ -119,11 +146,12 @@ impl Peer {
                     sink.take(&progress);
                 }
             }
-            (methods::TOOLS_LIST_CHANGED, _) => {
-                self.list_changes.fetch_add(1, Ordering::AcqRel);
-                self.observer.event(&Event::ToolsChanged { server });
+            (methods::TOOLS_LIST_CHANGED, _) => self.lists_changed(),
+            (methods::MESSAGE, Some(params)) => {
+                let clean = self.scrub_json(params);
+                let params = clean.as_ref().map_or(params, Fragment::as_raw);
+                self.observer.event(&Event::Log { server, params });
             }
-            (methods::MESSAGE, Some(params)) => self.observer.event(&Event::Log { server, params }),
             _ => {}
         }
     }
@@ -144,18 +172,18 @@ impl Peer {
                 });
             }
         }
-        let queued = self.outbox.push_answer(|out| match method {
-            methods::PING => encode::write_success(out, id, &Fragment::object_empty()),
-            _ => {
+        let queued = self.queue_answer(|out| {
+            if method == methods::PING {
+                encode::write_success(out, id, &Fragment::object_empty());
+            } else {
                 let code = error_code::METHOD_NOT_FOUND;
                 encode::write_failure(out, Some(id), code, "Method not found", None);
             }
         });
-        match queued {
-            Ok(()) => self.outbox.schedule_flush(),
-            Err(_) => self.warn_once(Kind::Overwhelmed, || {
+        if !queued {
+            self.warn_once(Kind::Overwhelmed, || {
                 "it asks questions faster than it reads the answers".to_owned()
-            }),
+            });
         }
     }
 
@@ -166,12 +194,24 @@ impl Peer {
         match fault.kind() {
             ParseFaultKind::Noise => self.warn_once(Kind::Noise, || {
                 let line = shown_bytes(line);
-                format!("its stdout is not clean; lines that are no messages are skipped: {line}")
+                let what = match self.link {
+                    Link::Stdio(_) => "its stdout is not clean; lines that are no messages",
+                    Link::Http(_) => "its answers are not clean; events that are no messages",
+                };
+                format!("{what} are skipped: {line}")
             }),
             _ => self.warn_once(Kind::NotJsonRpc, || {
                 format!("it sends JSON that is no message: {}", shown_bytes(line))
             }),
         }
+    }
+
+    /// A message over the limit is lost; whether it was, or may have been, the answer to `question`.
+    pub(crate) fn lost(&self, question: Option<i64>, prefix: &[u8], limit: usize) -> bool {
+        self.warn_once(Kind::TooLong, || {
+            format!("it sent a message over the limit of {limit} bytes")
+        });
+        question.is_some() && leading_id(prefix).is_none_or(|id| Some(id) == question)
     }
 
     /// The line is lost; the call it answered, if that can be told, should not wait for it.

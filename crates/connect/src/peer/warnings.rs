@@ -14,6 +14,7 @@ pub(crate) enum Kind {
     Capability,
     DroppedTools,
     Launcher,
+    Exposed,
 }
 
 #[derive(Debug, Default)]

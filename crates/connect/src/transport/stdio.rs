@@ -16,7 +16,7 @@ use std::process::Stdio;
 
 use tokio::process::{Child, Command};
 
-pub(crate) use brief::run_briefly;
+pub(crate) use brief::{Brief, run_briefly};
 pub use exit::Exit;
 pub(crate) use group::Group;
 pub use monitor::ShutdownReport;
@@ -86,23 +86,30 @@ impl StdioCommand {
         if let Some(cwd) = self.cwd.as_ref().filter(|cwd| !cwd.is_dir()) {
             return Err(Fault::WorkingDirectory { path: cwd.clone() });
         }
-        #[expect(clippy::disallowed_methods, reason = "servers are started here and nowhere else")]
+        let mut command = self.prepare();
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().map_err(|error| self.spawn_fault(error))?;
+        let group = Group::led_by(&child);
+        Ok((child, group))
+    }
+
+    /// Everything but the streams. The child leads a group of its own.
+    fn prepare(&self) -> Command {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "servers and helpers start here, nowhere else"
+        )]
         let mut command = Command::new(&self.program);
         command
             .args(&self.args)
             .env_clear()
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
             .process_group(0)
             .kill_on_drop(true);
         if let Some(cwd) = &self.cwd {
             command.current_dir(cwd);
         }
-        let child = command.spawn().map_err(|error| self.spawn_fault(error))?;
-        let group = Group::led_by(&child);
-        Ok((child, group))
+        command
     }
 
     fn spawn_fault(&self, source: io::Error) -> Fault {

@@ -1,0 +1,62 @@
+//! What a connection stands on: a process, or a URL.
+
+use std::sync::Arc;
+
+use plenipo_authority::ServerReach;
+
+use crate::error::Fault;
+use crate::options::Grace;
+use crate::peer::Peer;
+use crate::pending::Closed;
+use crate::transport::http::HttpLink;
+use crate::transport::stdio::{MonitorHandle, ShutdownReport, Tail};
+
+#[derive(Debug)]
+pub(super) enum Backing {
+    Process { tail: Arc<Tail>, monitor: MonitorHandle },
+    Http(HttpBacking),
+}
+
+/// Stops what runs by itself when it is dropped.
+#[derive(Debug)]
+pub(super) struct HttpBacking(pub(super) Arc<HttpLink>);
+
+impl Backing {
+    /// The last lines on stderr.
+    pub(super) fn tail(&self) -> Vec<String> {
+        match self {
+            Self::Process { tail, .. } => tail.lines(),
+            Self::Http(_) => Vec::new(),
+        }
+    }
+
+    pub(super) fn reach(&self) -> ServerReach {
+        match self {
+            Self::Process { .. } => ServerReach::LocalStdio,
+            Self::Http(_) => ServerReach::Remote,
+        }
+    }
+
+    pub(super) fn agreed(&self, opt_in: bool) {
+        if let Self::Http(HttpBacking(link)) = self {
+            link.pin_opt_in(opt_in);
+        }
+    }
+
+    pub(super) async fn shut_down(&self, peer: &Peer, grace: Grace) -> ShutdownReport {
+        match self {
+            Self::Process { monitor, .. } => monitor.shut_down(grace).await,
+            Self::Http(HttpBacking(link)) => {
+                peer.close(Closed { fault: Fault::ShutDown, stderr_tail: Vec::new() });
+                link.shut_down(grace.stdin_closed).await;
+                ShutdownReport::default()
+            }
+        }
+    }
+}
+
+impl Drop for HttpBacking {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}

@@ -1,0 +1,126 @@
+//! From a URL to an agreement: probe, initialize, and again where the server is only busy.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::backing::{Backing, HttpBacking};
+use super::{Connection, Launched, to_error};
+use crate::error::{ConnectError, Fault, Operation};
+use crate::negotiate::{self, Agreement, Era, EraHint, ModernMeta, Probe};
+use crate::options::ConnectOptions;
+use crate::peer::{Link, Peer, RequestFault, WarningKind};
+use crate::server_name::ServerName;
+use crate::transport::http::{HttpEndpoint, HttpLink};
+
+/// Before another attempt, when the server says that it is busy.
+const DELAYS: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(1)];
+
+struct Connect {
+    options: ConnectOptions,
+    modern: ModernMeta,
+    link: Arc<HttpLink>,
+    deadline: Instant,
+}
+
+type Agreed = Result<Agreement, RequestFault>;
+
+pub(super) async fn connect(
+    name: ServerName,
+    endpoint: &HttpEndpoint,
+    options: ConnectOptions,
+) -> Result<Connection, ConnectError> {
+    let link = Arc::new(HttpLink::new(endpoint, &options));
+    let observer = Arc::clone(&options.observer);
+    let peer = Arc::new(Peer::over(name, Link::Http(Arc::clone(&link)), observer));
+    let backing = Backing::Http(HttpBacking(Arc::clone(&link)));
+    let launched = Launched { peer, backing };
+    let peer = Arc::clone(&launched.peer);
+    if link.exposes_credentials() {
+        peer.warn_once(WarningKind::Exposed, || {
+            format!("its credentials go unencrypted to {}", endpoint.origin())
+        });
+    }
+    let modern = ModernMeta::new(&options.client);
+    let deadline = Instant::now() + options.start_timeout;
+    let connect = Connect { options, modern, link, deadline };
+    match connect.agree_patiently(&peer).await {
+        Ok(agreement) => Ok(connect.agreed(launched, agreement, endpoint.server_stream)),
+        Err(fault) => {
+            let error = to_error(&peer.name, Operation::Start, fault, &launched.backing);
+            launched.backing.shut_down(&peer, connect.options.grace).await;
+            Err(error)
+        }
+    }
+}
+
+impl Connect {
+    async fn agree_patiently(&self, peer: &Peer) -> Agreed {
+        for delay in DELAYS {
+            match self.agree(peer).await {
+                Err(RequestFault::Fault(Fault::Http(fault))) if fault.is_transient() => {
+                    if Instant::now() + delay >= self.deadline {
+                        return Err(RequestFault::Fault(Fault::Http(fault)));
+                    }
+                    sleep(delay).await;
+                }
+                settled => return settled,
+            }
+        }
+        self.agree(peer).await
+    }
+
+    async fn agree(&self, peer: &Peer) -> Agreed {
+        if self.options.era != EraHint::Legacy {
+            return match self.probe(peer).await {
+                Probe::Modern(agreement) => Ok(agreement),
+                Probe::Refused(fault) => Err(RequestFault::Fault(fault)),
+                _ => self.initialize(peer).await,
+            };
+        }
+        let fault = match self.initialize(peer).await {
+            Err(fault) if may_be_modern(&fault) => fault,
+            settled => return settled,
+        };
+        // It was a legacy server once; servers are replaced.
+        match self.probe(peer).await {
+            Probe::Modern(agreement) => Ok(agreement),
+            _ => Err(fault),
+        }
+    }
+
+    async fn probe(&self, peer: &Peer) -> Probe {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        let limit = self.options.probe_timeout.min(self.options.start_timeout / 3).min(left);
+        let probed = negotiate::probe_http(peer, &self.modern, limit).await;
+        if let Probe::Modern(agreement) = &probed {
+            peer.settle_protocol(&agreement.era);
+            peer.settle_era(true);
+        }
+        probed
+    }
+
+    async fn initialize(&self, peer: &Peer) -> Agreed {
+        peer.settle_era(false);
+        let limit = self.options.start_timeout;
+        negotiate::initialize(peer, &self.options.client, self.deadline, limit).await
+    }
+
+    fn agreed(self, launched: Launched, agreement: Agreement, server_stream: bool) -> Connection {
+        let Self { options, modern, link, .. } = self;
+        let is_modern = agreement.era == Era::Modern;
+        if !is_modern && server_stream && agreement.announces_changes() {
+            link.open_server_stream(&launched.peer);
+        }
+        Connection::agreed(launched, options, agreement, is_modern.then_some(modern))
+    }
+}
+
+fn may_be_modern(fault: &RequestFault) -> bool {
+    match fault {
+        RequestFault::Peer(_) => true,
+        RequestFault::Fault(Fault::Http(fault)) => fault.may_be_legacy(),
+        _ => false,
+    }
+}

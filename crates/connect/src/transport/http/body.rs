@@ -1,0 +1,99 @@
+//! Reading bodies, bounded.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt as _;
+use hyper::body::{Body as _, Incoming};
+use tokio::time::timeout;
+
+use super::secrets::Secrets;
+use crate::error::HttpFault;
+use crate::text::shown;
+
+/// So much of an error's body is read.
+const ERROR: usize = 64 * 1024;
+/// So much of it is looked at for a preview.
+const PREVIEW: usize = 8 * 1024;
+/// What may be left in a body whose connection is kept, and for how long that is waited for.
+const REST: usize = 64 * 1024;
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The whole body.
+pub(super) async fn read(mut body: Incoming, limit: usize) -> Result<Bytes, HttpFault> {
+    let expected = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    if expected > limit {
+        return Err(HttpFault::TooLong { limit });
+    }
+    let Some(first) = next(&mut body).await? else { return Ok(Bytes::new()) };
+    // One chunk is the rule: no copy.
+    if body.is_end_stream() && first.len() <= limit {
+        return Ok(first);
+    }
+    let mut whole = BytesMut::with_capacity(expected.max(first.len()));
+    let mut chunk = Some(first);
+    while let Some(bytes) = chunk {
+        if whole.len().saturating_add(bytes.len()) > limit {
+            return Err(HttpFault::TooLong { limit });
+        }
+        whole.extend_from_slice(&bytes);
+        chunk = next(&mut body).await?;
+    }
+    Ok(whole.freeze())
+}
+
+/// The beginning of an error's body; what breaks off is an error's body, too.
+pub(super) async fn read_error(mut body: Incoming) -> Vec<u8> {
+    let mut start = Vec::new();
+    while let Ok(Some(bytes)) = next(&mut body).await {
+        let room = ERROR.saturating_sub(start.len());
+        start.extend_from_slice(bytes.get(..room.min(bytes.len())).unwrap_or_default());
+        if start.len() >= ERROR {
+            break;
+        }
+    }
+    start
+}
+
+/// The next bytes; `None` at the end.
+pub(super) async fn next(body: &mut Incoming) -> Result<Option<Bytes>, HttpFault> {
+    loop {
+        match body.frame().await {
+            None => return Ok(None),
+            Some(Err(error)) => return Err(HttpFault::Broken(Box::new(error))),
+            // Trailers are of no interest.
+            Some(Ok(frame)) => {
+                if let Ok(data) = frame.into_data() {
+                    return Ok(Some(data));
+                }
+            }
+        }
+    }
+}
+
+/// Lets a body that should be at its end come to it, so that its connection can be used again.
+pub(super) fn let_end(mut body: Incoming) {
+    if body.is_end_stream() {
+        return;
+    }
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+    runtime.spawn(async move {
+        let rest = async {
+            let mut left = REST;
+            while let Ok(Some(bytes)) = next(&mut body).await {
+                left = left.saturating_sub(bytes.len());
+                if left == 0 {
+                    return;
+                }
+            }
+        };
+        // Else the server keeps the stream open, and it is closed here.
+        timeout(PATIENCE, rest).await.ok();
+    });
+}
+
+/// The beginning of a body, fit to show.
+pub(super) fn preview(body: &[u8], secrets: &Secrets) -> String {
+    let start = body.get(..body.len().min(PREVIEW)).unwrap_or_default();
+    shown(&secrets.scrub(&String::from_utf8_lossy(start)))
+}

@@ -1,0 +1,117 @@
+//! The HTTP client: a pool of kept connections, shared by the servers of a host.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response, header};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper_util::client::legacy::{Client, Error};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use plenipo_redact::Secret;
+
+use super::connector::Connector;
+use super::target::Target;
+use crate::error::{HttpCause, HttpFault};
+
+/// Shorter than most servers keep an idle connection, so that few requests meet a closed one.
+const IDLE: Duration = Duration::from_secs(55);
+const IDLE_PER_ORIGIN: usize = 64;
+const HEAD: usize = 64 * 1024;
+const HEADERS: usize = 100;
+
+/// How to get to servers; nothing is read from the environment.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct HttpClientOptions {
+    /// Proxies; none by default.
+    pub proxy: ProxyRules,
+    /// A PEM file of further certificate authorities, beside the system's (`SSL_CERT_FILE`).
+    pub extra_roots: Option<PathBuf>,
+}
+
+/// What `http_proxy`, `https_proxy` and `no_proxy` say. Loopback hosts are never proxied.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct ProxyRules {
+    /// For `http` URLs: an `http://` URL, perhaps with credentials.
+    pub http: Option<Secret<String>>,
+    /// For `https` URLs, tunnelled with CONNECT: an `http://` URL, perhaps with credentials.
+    pub https: Option<Secret<String>>,
+    /// Hosts, domains, addresses and networks that are reached directly, separated by commas.
+    pub no: String,
+}
+
+/// A pool of HTTP connections. Clones share it; nothing is set up before the first request.
+#[derive(Clone, Default)]
+pub struct HttpClient(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    options: HttpClientOptions,
+    pool: OnceLock<Pool>,
+}
+
+struct Pool {
+    client: Client<Connector, Full<Bytes>>,
+    connector: Connector,
+}
+
+impl HttpClient {
+    /// A client with these ways.
+    #[must_use]
+    pub fn new(options: HttpClientOptions) -> Self {
+        Self(Arc::new(Inner { options, pool: OnceLock::new() }))
+    }
+
+    pub(super) async fn send(
+        &self,
+        target: &Target,
+        mut request: Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, HttpFault> {
+        let pool = self.0.pool.get_or_init(|| Pool::new(&self.0.options));
+        if !target.is_tls()
+            && let Some(proxy) = pool.connector.proxy(target.uri())
+            && let Some(credentials) = proxy.basic_auth()
+        {
+            request.headers_mut().insert(header::PROXY_AUTHORIZATION, credentials.clone());
+        }
+        pool.client.request(request).await.map_err(|error| fault(target, error))
+    }
+}
+
+impl Pool {
+    fn new(options: &HttpClientOptions) -> Self {
+        let connector = Connector::new(options);
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE)
+            .pool_max_idle_per_host(IDLE_PER_ORIGIN)
+            .http1_max_buf_size(HEAD)
+            .http1_max_headers(HEADERS)
+            .build(connector.clone());
+        Self { client, connector }
+    }
+}
+
+fn fault(target: &Target, error: Error) -> HttpFault {
+    let connecting = error.is_connect();
+    // The library's own sentence ("client error (Connect)") tells nothing; its cause does.
+    let source: HttpCause = match std::error::Error::source(&error) {
+        Some(source) => source.to_string().into(),
+        None => Box::new(error),
+    };
+    match connecting {
+        true => HttpFault::Unreachable { origin: target.origin(), source },
+        false => HttpFault::Broken(source),
+    }
+}
+
+impl fmt::Debug for HttpClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpClient").field("options", &self.0.options).finish_non_exhaustive()
+    }
+}

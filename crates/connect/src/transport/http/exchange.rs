@@ -1,0 +1,292 @@
+//! One request to its answer.
+//!
+//! The caller's own task posts, reads and hands every message to the peer, which finds out whose
+//! answer it is. Dropping the exchange closes its stream: for a modern server that is what cancels
+//! the request.
+
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::response::Parts;
+use http::{HeaderMap, Response, StatusCode, header};
+use hyper::body::Incoming as Body;
+use plenipo_wire::Incoming;
+use plenipo_wire::protocol::{error_code, methods};
+use plenipo_wire::sse::EventReader;
+use tokio::sync::oneshot;
+use tokio::time::sleep;
+
+use super::body;
+use super::headers;
+use super::link::HttpLink;
+use super::post::{Message, challenge};
+use super::session::Session;
+use crate::error::{Fault, HttpFault};
+use crate::peer::{Peer, RequestFault};
+use crate::pending::Reply;
+
+/// A reconnection without a delay of the server's.
+const RETRY: Duration = Duration::from_secs(1);
+/// Reconnections in a row that bring nothing.
+const FRUITLESS: u32 = 5;
+
+/// A request that is registered.
+#[derive(Debug)]
+pub(crate) struct Question<'a> {
+    pub(crate) id: i64,
+    pub(crate) method: &'a str,
+    pub(crate) name: Option<&'a str>,
+    pub(crate) body: Bytes,
+}
+
+/// What became of a response.
+enum Taken {
+    Answered,
+    SessionGone,
+}
+
+/// How far a stream went.
+pub(super) enum Pumped {
+    Answered,
+    /// It ended, perhaps with a fault, after so many events.
+    Ended {
+        fault: Option<HttpFault>,
+        events: usize,
+    },
+}
+
+pub(crate) type Exchange<'a> =
+    Pin<Box<dyn Future<Output = Result<Reply, RequestFault>> + Send + 'a>>;
+
+impl HttpLink {
+    /// Posts a request and waits for its answer, or for the end of the connection.
+    pub(crate) fn exchange<'a>(
+        &'a self,
+        peer: &'a Peer,
+        question: Question<'a>,
+        mut answer: oneshot::Receiver<Reply>,
+    ) -> Exchange<'a> {
+        Box::pin(async move {
+            let end = {
+                let mut transfer = pin!(self.transfer(peer, &question));
+                tokio::select! {
+                    biased;
+                    reply = &mut answer => {
+                        return reply.map_err(|_| RequestFault::Fault(Fault::ShutDown));
+                    }
+                    end = &mut transfer => end,
+                }
+            };
+            match (answer.try_recv(), end) {
+                (Ok(reply), _) => Ok(reply),
+                (Err(_), Err(fault)) => Err(fault),
+                (Err(_), Ok(())) => Err(RequestFault::Fault(Fault::ShutDown)),
+            }
+        })
+    }
+
+    async fn transfer(&self, peer: &Peer, question: &Question<'_>) -> Result<(), RequestFault> {
+        let mut renewed = false;
+        loop {
+            let session = match question.method {
+                methods::INITIALIZE | methods::DISCOVER => Session::none().into(),
+                _ => self.sessions.current(),
+            };
+            let &Question { method, name, .. } = question;
+            let message = Message { method, name, body: question.body.clone() };
+            let response = self.post(&session, message).await?;
+            match self.take(peer, question, &session, response).await? {
+                Taken::Answered => return Ok(()),
+                // The server did not process what it does not know the session of.
+                Taken::SessionGone if !renewed => self.renew(peer, &session).await?,
+                Taken::SessionGone => return Err(HttpFault::SessionLost.into()),
+            }
+            renewed = true;
+        }
+    }
+
+    async fn take(
+        &self,
+        peer: &Peer,
+        question: &Question<'_>,
+        session: &Session,
+        response: Response<Body>,
+    ) -> Result<Taken, RequestFault> {
+        let (head, body) = response.into_parts();
+        if !head.status.is_success() {
+            return self.take_failure(peer, question, session, (head, body)).await;
+        }
+        if question.method == methods::INITIALIZE {
+            self.sessions.offer(head.headers.get(headers::SESSION).cloned());
+        }
+        if matches!(head.status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
+            body::let_end(body);
+            return Err(HttpFault::NoContent { status: head.status.as_u16() }.into());
+        }
+        check_encoding(&head.headers)?;
+        match media_type(&head.headers).as_str() {
+            "text/event-stream" => self.take_stream(peer, question, session, body).await?,
+            "application/json" | "" => self.take_json(peer, question, body).await?,
+            found => {
+                let found = crate::text::shown(found);
+                let preview = body::preview(&body::read_error(body).await, &self.secrets());
+                return Err(HttpFault::ContentType { found, preview }.into());
+            }
+        }
+        Ok(Taken::Answered)
+    }
+
+    async fn take_json(
+        &self,
+        peer: &Peer,
+        question: &Question<'_>,
+        body: Body,
+    ) -> Result<(), HttpFault> {
+        let bytes = body::read(body, self.max_message_bytes).await?;
+        peer.receive_for(Some(question.id), &bytes);
+        if peer.pending.is_waiting(question.id) {
+            let preview = body::preview(&bytes, &self.secrets());
+            return Err(HttpFault::NotMessage { preview });
+        }
+        Ok(())
+    }
+
+    /// A status that is no success: perhaps with a JSON-RPC error, which says more.
+    async fn take_failure(
+        &self,
+        peer: &Peer,
+        question: &Question<'_>,
+        session: &Session,
+        (head, body): (Parts, Body),
+    ) -> Result<Taken, RequestFault> {
+        let status = head.status.as_u16();
+        let challenge = challenge(&head.headers);
+        let bytes = body::read_error(body).await;
+        let code = error_code(&bytes);
+        let refused = status == 401 || (status == 403 && (code.is_none() || !challenge.is_empty()));
+        if refused {
+            let challenge = self.secrets().scrub(&challenge).into_owned();
+            let challenge = Some(challenge).filter(|challenge| !challenge.is_empty());
+            return Err(HttpFault::SignInNeeded { status, challenge }.into());
+        }
+        let is_about_method = code == Some(error_code::METHOD_NOT_FOUND);
+        if status == 404 && session.id.is_some() && !is_about_method {
+            return Ok(Taken::SessionGone);
+        }
+        if code.is_some() {
+            peer.receive_for(Some(question.id), &bytes);
+        }
+        if peer.pending.is_waiting(question.id) {
+            let preview = body::preview(&bytes, &self.secrets());
+            return Err(HttpFault::Status { status, preview }.into());
+        }
+        Ok(Taken::Answered)
+    }
+
+    /// Reads the stream to the answer. When it ends before, a legacy server that numbers its events
+    /// is asked for the rest; a modern one is never.
+    async fn take_stream(
+        &self,
+        peer: &Peer,
+        question: &Question<'_>,
+        session: &Session,
+        mut body: Body,
+    ) -> Result<(), HttpFault> {
+        let mut reader = EventReader::with_limit(self.max_message_bytes);
+        let mut fruitless = 0;
+        loop {
+            let fault = match pump(peer, Some(question.id), &mut reader, &mut body).await? {
+                Pumped::Answered => {
+                    body::let_end(body);
+                    return Ok(());
+                }
+                Pumped::Ended { fault, events } => {
+                    fruitless = if events > 0 { 0 } else { fruitless + 1 };
+                    fault.unwrap_or(HttpFault::StreamEnded)
+                }
+            };
+            let Some(last) = reader.last_event_id().filter(|_| session.is_legacy()) else {
+                return Err(fault);
+            };
+            if fruitless >= FRUITLESS {
+                return Err(fault);
+            }
+            sleep(reader.retry().unwrap_or(RETRY)).await;
+            let response = self.open_stream(session, Some(last)).await?;
+            if !is_stream(&response) {
+                return Err(fault);
+            }
+            reader.restart();
+            body = response.into_body();
+        }
+    }
+}
+
+/// Hands the messages of a stream over, until the answer to `question` came or the stream ends.
+pub(super) async fn pump(
+    peer: &Peer,
+    question: Option<i64>,
+    reader: &mut EventReader,
+    body: &mut Body,
+) -> Result<Pumped, HttpFault> {
+    let mut events = 0;
+    loop {
+        while let Some(event) = reader.next_event() {
+            events += 1;
+            match event {
+                Ok(event) if event.is_message() && !event.data.is_empty() => {
+                    peer.receive_for(question, event.data);
+                }
+                Ok(_) => {}
+                Err(fault) if peer.lost(question, &fault.prefix, fault.limit) => {
+                    return Err(HttpFault::TooLong { limit: fault.limit });
+                }
+                Err(_) => {}
+            }
+            if question.is_some_and(|id| !peer.pending.is_waiting(id)) {
+                return Ok(Pumped::Answered);
+            }
+        }
+        match body::next(body).await {
+            Ok(Some(bytes)) => reader.push(&bytes),
+            Ok(None) => return Ok(Pumped::Ended { fault: None, events }),
+            Err(fault) => return Ok(Pumped::Ended { fault: Some(fault), events }),
+        }
+    }
+}
+
+/// Whether a GET was answered with an event stream.
+pub(super) fn is_stream(response: &Response<Body>) -> bool {
+    response.status() == StatusCode::OK && media_type(response.headers()) == "text/event-stream"
+}
+
+/// In lower case, without parameters; empty when there is none.
+fn media_type(headers: &HeaderMap) -> String {
+    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let kind = value.unwrap_or_default().split(';').next().unwrap_or_default();
+    kind.trim().to_ascii_lowercase()
+}
+
+fn check_encoding(headers: &HeaderMap) -> Result<(), HttpFault> {
+    let coding = headers.get(header::CONTENT_ENCODING).and_then(|value| value.to_str().ok());
+    match coding.filter(|coding| !coding.eq_ignore_ascii_case("identity")) {
+        Some(found) => Err(HttpFault::Encoding { found: crate::text::shown(found) }),
+        None => Ok(()),
+    }
+}
+
+/// The code of a JSON-RPC error, if the body is one.
+fn error_code(body: &[u8]) -> Option<i64> {
+    match Incoming::parse(body).ok()? {
+        Incoming::Failure { error, .. } => Some(error.code),
+        _ => None,
+    }
+}
+
+impl From<HttpFault> for RequestFault {
+    fn from(fault: HttpFault) -> Self {
+        Self::Fault(Fault::Http(fault))
+    }
+}

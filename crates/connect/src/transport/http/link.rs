@@ -1,0 +1,209 @@
+//! One connection over HTTP: what its requests share, its errands, and its end.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, header};
+use plenipo_authority::SandboxOptIn;
+use plenipo_wire::protocol::methods;
+use tokio::runtime::Handle;
+use tokio::sync::Mutex as AsyncMutex;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{Instant, timeout};
+
+use super::HttpEndpoint;
+use super::body::let_end;
+use super::client::HttpClient;
+use super::helper::Helper;
+use super::post::Message;
+use super::secrets::Secrets;
+use super::session::{Protocol, Session, Sessions};
+use super::target::Target;
+use crate::error::Fault;
+use crate::negotiate;
+use crate::options::{ClientIdentity, ConnectOptions};
+use crate::peer::{Peer, RequestFault};
+use crate::pending::Closed;
+
+/// Notices and answers on their way at the same time.
+const ERRANDS: usize = 64;
+
+/// Shared by callers, errands and the server's stream.
+pub(crate) struct HttpLink {
+    pub(super) client: HttpClient,
+    /// Where requests go; a permanent redirection changes it.
+    pub(super) target: Mutex<Target>,
+    /// Of the configuration.
+    pub(super) own: HeaderMap,
+    pub(super) helper: Option<Helper>,
+    pub(super) secrets: Mutex<Secrets>,
+    pub(super) sessions: Sessions,
+    pub(super) max_message_bytes: usize,
+    renewal: AsyncMutex<()>,
+    start_timeout: Duration,
+    identity: ClientIdentity,
+    /// What the authority of calls was captured for.
+    opt_in: OnceLock<bool>,
+    errands: Mutex<JoinSet<()>>,
+    stream: Mutex<Option<AbortHandle>>,
+}
+
+impl HttpLink {
+    pub(crate) fn new(endpoint: &HttpEndpoint, options: &ConnectOptions) -> Self {
+        let mut own = endpoint.headers.clone();
+        if let Ok(agent) =
+            HeaderValue::try_from(format!("{}/{}", options.client.name, options.client.version))
+        {
+            own.entry(header::USER_AGENT).or_insert(agent);
+        }
+        Self {
+            client: options.http.clone(),
+            target: Mutex::new(endpoint.target.clone()),
+            own,
+            helper: endpoint.helper.clone().map(Helper::new),
+            secrets: Mutex::new(endpoint.secrets.clone()),
+            sessions: Sessions::default(),
+            max_message_bytes: options.max_message_bytes,
+            renewal: AsyncMutex::default(),
+            start_timeout: options.start_timeout,
+            identity: options.client.clone(),
+            opt_in: OnceLock::new(),
+            errands: Mutex::default(),
+            stream: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn settle(&self, protocol: Protocol) {
+        self.sessions.settle(protocol);
+    }
+
+    /// What was agreed at the start; a renewed session has to agree to the same.
+    pub(crate) fn pin_opt_in(&self, opt_in: bool) {
+        self.opt_in.get_or_init(|| opt_in);
+    }
+
+    pub(crate) fn secrets(&self) -> MutexGuard<'_, Secrets> {
+        self.secrets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn target(&self) -> Target {
+        self.target.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether credentials go over the network unprotected.
+    pub(crate) fn exposes_credentials(&self) -> bool {
+        let target = self.target();
+        let has_some = self.helper.is_some() || self.own.values().any(HeaderValue::is_sensitive);
+        has_some && !target.is_tls() && !target.is_loopback()
+    }
+
+    /// Posts a notification and waits until it is taken. A server that has something against it will
+    /// say so again when it is asked something.
+    pub(crate) async fn notify(&self, method: &str, body: Bytes) -> Result<(), RequestFault> {
+        let session = self.sessions.current();
+        let message = Message { method, name: None, body };
+        let response = self.post(&session, message).await?;
+        let fault = super::post::status_fault(response.status());
+        let_end(response.into_body());
+        match fault {
+            Some(fault) => Err(RequestFault::Fault(Fault::Http(fault))),
+            None => Ok(()),
+        }
+    }
+
+    /// Posts something that nobody waits for; false when there is too much of that already. A
+    /// modern server gets nothing but requests.
+    pub(crate) fn post_later(self: &Arc<Self>, body: Bytes) -> bool {
+        let session = self.sessions.current();
+        if session.is_modern() {
+            return true;
+        }
+        let Ok(runtime) = Handle::try_current() else { return false };
+        let link = Arc::clone(self);
+        let mut errands = self.errands.lock().unwrap_or_else(PoisonError::into_inner);
+        while errands.try_join_next().is_some() {}
+        if errands.len() >= ERRANDS {
+            return false;
+        }
+        let errand = async move {
+            let message = Message { method: "", name: None, body };
+            // What becomes of it concerns nobody: the request it belongs to tells more.
+            if let Ok(response) = link.post(&session, message).await {
+                let_end(response.into_body());
+            }
+        };
+        errands.spawn_on(errand, &runtime);
+        true
+    }
+
+    /// The session is gone: agrees anew, once for everybody who noticed.
+    pub(super) async fn renew(&self, peer: &Peer, stale: &Session) -> Result<(), RequestFault> {
+        let _only_one = self.renewal.lock().await;
+        if self.sessions.current().number != stale.number {
+            return Ok(());
+        }
+        let deadline = Instant::now() + self.start_timeout;
+        let limit = self.start_timeout;
+        let agreement = negotiate::initialize(peer, &self.identity, deadline, limit).await?;
+        let opt_in = SandboxOptIn::from_capabilities(agreement.capabilities.as_raw()).advertised;
+        if self.opt_in.get().is_some_and(|pinned| *pinned != opt_in) {
+            let fault = Fault::AuthorityChanged {
+                captured: "a server as it was before its session ended".to_owned(),
+                actual: "another opt-in to the sandbox state".to_owned(),
+            };
+            peer.close(Closed { fault: Fault::ShutDown, stderr_tail: Vec::new() });
+            return Err(RequestFault::Fault(fault));
+        }
+        peer.lists_changed();
+        Ok(())
+    }
+
+    /// Aborts what runs by itself.
+    pub(crate) fn stop(&self) {
+        let stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(stream) = stream {
+            stream.abort();
+        }
+    }
+
+    pub(super) fn hold_stream(&self, stream: AbortHandle) {
+        let mut held = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(other) = held.replace(stream) {
+            other.abort();
+        }
+    }
+
+    /// Lets errands end and gives the session back, each within `limit`.
+    pub(crate) async fn shut_down(&self, limit: Duration) {
+        self.stop();
+        let mut errands =
+            std::mem::take(&mut *self.errands.lock().unwrap_or_else(PoisonError::into_inner));
+        timeout(limit, async { while errands.join_next().await.is_some() {} }).await.ok();
+        let session = self.sessions.end();
+        if session.is_legacy() && session.id.is_some() {
+            let headers = HeaderMap::new();
+            let deleted = self.deliver(Method::DELETE, &session, headers, Bytes::new());
+            // 405 means that the server ends sessions by itself; any other answer does as well.
+            timeout(limit, deleted).await.ok();
+        }
+    }
+}
+
+impl Drop for HttpLink {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl fmt::Debug for HttpLink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpLink").field("target", &self.target()).finish_non_exhaustive()
+    }
+}
+
+/// Requests that a second try cannot make happen twice.
+pub(super) fn is_repeatable(method: &str) -> bool {
+    matches!(method, methods::DISCOVER | methods::INITIALIZE | methods::TOOLS_LIST)
+}

@@ -1,0 +1,67 @@
+//! The GET stream on which a legacy server says what belongs to no request: that lists changed, and
+//! questions of its own. No call waits for it, and a server without one is no fault.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use plenipo_wire::sse::EventReader;
+use tokio::time::sleep;
+
+use super::exchange::{Pumped, is_stream, pump};
+use super::link::HttpLink;
+use crate::error::HttpFault;
+use crate::peer::Peer;
+
+const RETRY: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_secs(30);
+/// Attempts in a row that bring nothing.
+const FRUITLESS: u32 = 3;
+
+impl HttpLink {
+    /// Keeps the stream open until the connection ends.
+    pub(crate) fn open_server_stream(self: &Arc<Self>, peer: &Arc<Peer>) {
+        let (link, peer) = (Arc::clone(self), Arc::clone(peer));
+        let task = tokio::spawn(async move { link.listen(&peer).await });
+        self.hold_stream(task.abort_handle());
+    }
+
+    async fn listen(&self, peer: &Peer) {
+        let mut reader = EventReader::with_limit(self.max_message_bytes);
+        let mut fruitless = 0;
+        while fruitless < FRUITLESS {
+            let session = self.sessions.current();
+            let events = match self.open_stream(&session, reader.last_event_id()).await {
+                Ok(response) if is_stream(&response) => {
+                    let mut body = response.into_body();
+                    reader.restart();
+                    match pump(peer, None, &mut reader, &mut body).await {
+                        Ok(Pumped::Ended { events, .. }) => events,
+                        Ok(Pumped::Answered) | Err(_) => 0,
+                    }
+                }
+                // The session ended: a call will notice and begin another.
+                Ok(response) if response.status() == 404 && session.id.is_some() => {
+                    self.sessions.replaced(session.number).await;
+                    reader = EventReader::with_limit(self.max_message_bytes);
+                    continue;
+                }
+                Ok(response) if is_transient(response.status().as_u16()) => 0,
+                // 405 and whatever else: there is none.
+                Ok(_) => return,
+                Err(HttpFault::Unreachable { .. } | HttpFault::Broken(_)) => 0,
+                Err(_) => return,
+            };
+            fruitless = if events > 0 { 0 } else { fruitless + 1 };
+            let backoff = RETRY.saturating_mul(1 << fruitless.min(5)).min(LONGEST);
+            sleep(reader.retry().unwrap_or(backoff)).await;
+            if reader.last_event_id().is_none() {
+                // What was said meanwhile is lost.
+                peer.lists_changed();
+            }
+        }
+    }
+}
+
+fn is_transient(status: u16) -> bool {
+    HttpFault::Status { status, preview: String::new() }.is_transient()
+}

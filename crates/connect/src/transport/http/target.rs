@@ -1,0 +1,155 @@
+//! The URL of an endpoint, and which others belong to it.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use http::Uri;
+use http::uri::Scheme;
+use plenipo_redact::redacted_url;
+
+use crate::error::HttpFault;
+
+/// An absolute `http` or `https` URL with a host and without user information.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Target(Uri);
+
+impl Target {
+    pub(crate) fn parse(url: &str) -> Result<Self, HttpFault> {
+        let fault = |reason| HttpFault::Url { reason };
+        let uri: Uri = url.trim().parse().map_err(|_| fault("is not a URL"))?;
+        if uri.scheme() != Some(&Scheme::HTTP) && uri.scheme() != Some(&Scheme::HTTPS) {
+            return Err(fault("is not an http or https URL"));
+        }
+        let authority = uri.authority().map(http::uri::Authority::as_str).unwrap_or_default();
+        if authority.contains('@') {
+            return Err(fault("holds credentials, which belong into a header"));
+        }
+        if uri.host().is_none_or(str::is_empty) {
+            return Err(fault("has no host"));
+        }
+        Ok(Self(uri))
+    }
+
+    pub(crate) fn uri(&self) -> &Uri {
+        &self.0
+    }
+
+    /// `https://host:443`.
+    pub(crate) fn origin(&self) -> String {
+        format!("{}://{}:{}", self.scheme(), self.host(), self.port())
+    }
+
+    pub(crate) fn is_tls(&self) -> bool {
+        self.0.scheme() == Some(&Scheme::HTTPS)
+    }
+
+    pub(crate) fn is_loopback(&self) -> bool {
+        is_loopback(self.host())
+    }
+
+    pub(crate) fn is_same_origin(&self, other: &Self) -> bool {
+        self.is_tls() == other.is_tls()
+            && self.host().eq_ignore_ascii_case(other.host())
+            && self.port() == other.port()
+    }
+
+    /// Resolves a `Location` (RFC 9110 §10.2.2), whose dot segments are left to the server.
+    pub(crate) fn join(&self, location: &str) -> Result<Self, HttpFault> {
+        let path = self.0.path();
+        let authority = self.0.authority().map(http::uri::Authority::as_str).unwrap_or_default();
+        let absolute = match location {
+            _ if location.contains("://") => location.to_owned(),
+            _ if location.starts_with("//") => format!("{}:{location}", self.scheme()),
+            _ if location.starts_with('/') => {
+                format!("{}://{authority}{location}", self.scheme())
+            }
+            _ => {
+                let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+                format!("{}://{authority}{folder}/{location}", self.scheme())
+            }
+        };
+        Self::parse(&absolute)
+    }
+
+    fn scheme(&self) -> &str {
+        self.0.scheme_str().unwrap_or_default()
+    }
+
+    fn host(&self) -> &str {
+        self.0.host().unwrap_or_default()
+    }
+
+    fn port(&self) -> u16 {
+        self.0.port_u16().unwrap_or(if self.is_tls() { 443 } else { 80 })
+    }
+}
+
+impl fmt::Display for Target {
+    /// Without the query.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&redacted_url(&self.0.to_string()))
+    }
+}
+
+/// `localhost`, names below it, and loopback addresses (RFC 6761 §6.3).
+pub(super) fn is_loopback(host: &str) -> bool {
+    let host = host.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.');
+    let host = host.to_ascii_lowercase();
+    host == "localhost"
+        || host.ends_with(".localhost")
+        || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_absolute_http_urls_without_credentials_are_targets() {
+        for good in ["http://h", "https://h:8443/mcp?k=1", "HTTP://[::1]:9/x", " http://h/ "] {
+            assert!(Target::parse(good).is_ok(), "{good}");
+        }
+        for bad in
+            ["", "h/mcp", "/mcp", "ftp://h/", "file:///x", "http://u:p@h/", "http://", "http:///x"]
+        {
+            assert!(Target::parse(bad).is_err(), "{bad}");
+        }
+        let shown = Target::parse("https://h/mcp?key=s3cr3t").unwrap();
+        assert_eq!(shown.to_string(), "https://h/mcp?[redacted]");
+        assert_eq!(shown.origin(), "https://h:443");
+    }
+
+    #[test]
+    fn an_origin_is_scheme_host_and_port() {
+        let at = |url: &str| Target::parse(url).unwrap();
+        assert!(at("http://h/a").is_same_origin(&at("HTTP://H:80/b")));
+        for other in ["https://h/", "http://h:81/", "http://h.example/", "http://i/"] {
+            assert!(!at("http://h/").is_same_origin(&at(other)), "{other}");
+        }
+    }
+
+    #[test]
+    fn locations_are_resolved() {
+        let base = Target::parse("http://h:8/a/mcp?x=1").unwrap();
+        for (location, expected) in [
+            ("http://i/b", "http://i/b"),
+            ("//i/b", "http://i/b"),
+            ("/b?c", "http://h:8/b?c"),
+            ("mcp/", "http://h:8/a/mcp/"),
+        ] {
+            assert_eq!(base.join(location).unwrap().uri().to_string(), expected);
+        }
+        assert!(base.join("javascript://x").is_err());
+        assert!(base.join("http://u:p@h:8/").is_err());
+    }
+
+    #[test]
+    fn loopback_hosts() {
+        for host in ["localhost", "a.LOCALHOST.", "127.0.0.1", "127.9.9.9", "[::1]"] {
+            assert!(is_loopback(host), "{host}");
+        }
+        for host in ["localhost.example", "10.0.0.1", "0.0.0.0", "[::2]"] {
+            assert!(!is_loopback(host), "{host}");
+        }
+    }
+}
