@@ -78,7 +78,11 @@ impl Placeholders {
                 std::thread::sleep(PAUSE);
             }
             match make(parent.as_fd(), name, attempt) {
-                Ok(()) | Err(Errno::EXIST | Errno::NOTEMPTY) => {}
+                Ok(directory) => {
+                    self.held.push(Held { place: place.to_path_buf(), parent, directory });
+                    return Ok(true);
+                }
+                Err(Errno::EXIST | Errno::NOTEMPTY | Errno::AGAIN) => {}
                 Err(error @ (Errno::ACCESS | Errno::PERM)) if is_own(parent.as_fd()) => {
                     return Err(failed(error).with_hint(
                         "a command could give itself the right to write there: make the directory writable, or do \
@@ -135,8 +139,8 @@ impl Drop for Placeholders {
     }
 }
 
-/// Makes the placeholder under another name and renames it, so that nobody ever sees it unmarked.
-fn make(parent: BorrowedFd<'_>, name: &OsStr, attempt: u32) -> Result<(), Errno> {
+/// Makes the placeholder under another name and renames it, so that nobody ever sees it unmarked or without a holder.
+fn make(parent: BorrowedFd<'_>, name: &OsStr, attempt: u32) -> Result<OwnedFd, Errno> {
     if fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
         return Err(Errno::EXIST);
     }
@@ -145,13 +149,22 @@ fn make(parent: BorrowedFd<'_>, name: &OsStr, attempt: u32) -> Result<(), Errno>
     let made = fs::mkdirat(parent, &temporary, Mode::from_raw_mode(MODE));
     rustix::process::umask(caller);
     made?;
-    let marked = open_directory(parent, &temporary)
-        .and_then(|directory| mark(&directory))
-        .and_then(|()| fs::renameat_with(parent, &temporary, parent, name, RenameFlags::NOREPLACE));
-    if marked.is_err() {
+    let held = open_directory(parent, &temporary).and_then(|directory| {
+        mark(&directory)?;
+        fs::flock(&directory, FlockOperation::NonBlockingLockShared)?;
+        fs::renameat_with(parent, &temporary, parent, name, RenameFlags::NOREPLACE)?;
+        if is_still_at(&directory, parent, name) { Ok(directory) } else { Err(Errno::EXIST) }
+    });
+    held.map_err(|error| {
         fs::unlinkat(parent, &temporary, AtFlags::REMOVEDIR).unwrap_or(());
-    }
-    marked
+        match error {
+            // It was just made: a command that may write here took it away, which must not pass for "cannot be made".
+            Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS | Errno::PERM => {
+                Errno::AGAIN
+            }
+            other => other,
+        }
+    })
 }
 
 fn open_directory(parent: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, Errno> {

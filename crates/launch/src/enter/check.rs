@@ -1,5 +1,6 @@
 //! The self-check: every cover is looked at by descriptor, as the command will see it, before the command exists.
 
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use rustix::fs::StatVfsMountFlags;
@@ -33,7 +34,7 @@ fn verify_cover(view: &View, cover: &Cover, all: &[Cover]) -> Result<(), LaunchE
             if cover.identity.is_some_and(|expected| expected != found) {
                 return Err(changed(cover));
             }
-            if *read_only { expect_read_only(view, &cover.path) } else { Ok(()) }
+            if *read_only { is_read_only(&place, &cover.path) } else { Ok(()) }
         }
         Action::Mask { .. } => {
             // A mask inside an unreachable mask needs no look.
@@ -48,9 +49,12 @@ fn verify_cover(view: &View, cover: &Cover, all: &[Cover]) -> Result<(), LaunchE
 }
 
 fn expect_read_only(view: &View, path: &Path) -> Result<(), LaunchError> {
-    let place = view.open(path)?;
+    is_read_only(&view.open(path)?, path)
+}
+
+fn is_read_only(place: &OwnedFd, path: &Path) -> Result<(), LaunchError> {
     let statistics =
-        rustix::fs::fstatvfs(&place).map_err(|error| LaunchError::at("look at", path, error))?;
+        rustix::fs::fstatvfs(place).map_err(|error| LaunchError::at("look at", path, error))?;
     if statistics.f_flag.contains(StatVfsMountFlags::RDONLY) {
         return Ok(());
     }
@@ -59,8 +63,8 @@ fn expect_read_only(view: &View, path: &Path) -> Result<(), LaunchError> {
 
 fn expect_masked(view: &View, path: &Path) -> Result<(), LaunchError> {
     const READ_OR_WRITE: u32 = 0o666;
-    expect_read_only(view, path)?;
     let place = view.open(path)?;
+    is_read_only(&place, path)?;
     let stat =
         rustix::fs::fstat(&place).map_err(|error| LaunchError::at("look at", path, error))?;
     if stat.st_mode & READ_OR_WRITE == 0 && stat.st_size <= 4096 {

@@ -128,3 +128,27 @@ fn parallel_holders_never_see_it_missing_or_unmarked() {
     });
     assert!(names(&root).is_empty(), "{:?}", names(&root));
 }
+
+/// A command of another sandbox that may write in the same directory, and takes away whatever appears there.
+#[test]
+fn somebody_who_takes_new_names_away_does_not_make_it_count_as_impossible() {
+    let (_keep, root) = directory();
+    let place = root.join(".git");
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                for name in names(&root).iter().filter(|name| *name != ".git") {
+                    drop(std_fs::remove_dir(root.join(name)));
+                }
+            }
+        });
+        for _ in 0..300 {
+            // Made, or refused: never "nobody can make it".
+            if let Ok(made) = Placeholders::default().reserve(&place) {
+                assert!(made);
+            }
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+}
