@@ -302,6 +302,9 @@ impl Fault {
         match self {
             Self::Exited { how } => Self::Exited { how: *how },
             Self::OutputClosed => Self::OutputClosed,
+            Self::AuthorityChanged { captured, actual } => {
+                Self::AuthorityChanged { captured: captured.clone(), actual: actual.clone() }
+            }
             _ => Self::ShutDown,
         }
     }

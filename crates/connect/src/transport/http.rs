@@ -8,7 +8,7 @@
 //! |---|---|
 //! | body, event | `max_message_bytes` of the connection |
 //! | body of an error | 64 KiB; 8 KiB and 200 characters of it are kept to show |
-//! | head of a response | 64 KiB, 100 headers |
+//! | head of a response | 128 KiB, 100 headers |
 //! | redirections | 5, same origin only |
 //! | headers helper | 10 s, 64 KiB |
 

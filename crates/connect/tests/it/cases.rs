@@ -3,9 +3,10 @@
 use std::time::{Duration, Instant};
 
 use plenipo_connect::{EraHint, ErrorKind, Fault};
+use plenipo_redact::Secret;
 use plenipo_testkit::Deadline;
 
-use crate::support::{Fake, call, said};
+use crate::support::{Fake, Script, call, member, said, text, until};
 
 const MANY: Duration = Duration::from_secs(10);
 
@@ -140,4 +141,125 @@ async fn a_stubborn_server_is_killed_in_bounded_time() {
     assert_eq!(fake.log("stdin_eof").len(), 1);
     assert_eq!(fake.log("sigterm_ignored").len(), 1);
     assert!(Deadline::poll_until(MANY, || fake.processes() == 0));
+}
+
+#[tokio::test]
+async fn a_changed_list_is_listed_again_and_nothing_unadvertised_is_asked() {
+    let fake = Fake::new("08", &[]);
+    let connection = fake.start().await.unwrap();
+    let tools = || async { connection.catalog().await.unwrap().tools().count() };
+    assert_eq!(tools().await, 2);
+    said(&connection, "unlock", "{}").await;
+    assert_eq!(tools().await, 3);
+    assert_eq!(said(&connection, "secret_tool", "{}").await, "tools: unlock,lock,secret_tool");
+    said(&connection, "lock", "{}").await;
+    assert_eq!(tools().await, 2);
+    let error = call(&connection, "secret_tool", "{}").await.unwrap_err();
+    assert!(matches!(error.fault(), Fault::NoSuchTool { .. }), "{error}");
+    connection.shut_down().await;
+    let asked: Vec<_> =
+        fake.log("UNADVERTISED").iter().map(|entry| member(entry, "method").unwrap()).collect();
+    assert_eq!(asked, ["server/discover"], "the probe alone");
+}
+
+#[tokio::test]
+async fn odd_results_are_results() {
+    let fake = Fake::new("09", &[]);
+    let connection = fake.start().await.unwrap();
+    for (tool, is_error, raw) in [
+        ("error_no_structured", true, "quota used up (Q-9)"),
+        ("error_wrong_structured", true, "bad id (B-3)"),
+        ("structured_only", false, r#"{"structuredContent": {"n": 5}}"#),
+        ("structured_null", false, r#""structuredContent": null"#),
+        ("violates_schema", false, "n=five"),
+        ("unknown_block", false, r#"{"type": "json", "json": {"a": 1}}"#),
+        ("empty", false, r#"{"content": []}"#),
+        ("no_content", false, "{}"),
+        ("image", false, r#""_meta": {"vendor/x": 1}"#),
+    ] {
+        let outcome = call(&connection, tool, "{}").await.unwrap();
+        assert_eq!(outcome.is_error(), is_error, "{tool}");
+        assert!(outcome.result().get().contains(raw), "{tool}: {}", outcome.result());
+        outcome.view().unwrap();
+    }
+    connection.shut_down().await;
+}
+
+#[tokio::test]
+async fn the_event_stream_grammar_is_understood_to_the_letter() {
+    let script = Script::start("10");
+    let connection = script.connect(&script.endpoint("mcp")).await.unwrap();
+    let catalog = connection.catalog().await.unwrap();
+    for tool in catalog.tools() {
+        let begin = Instant::now();
+        let outcome = call(&connection, tool.name(), "{}").await;
+        if tool.name() == "no_final_blank" {
+            let error = outcome.unwrap_err();
+            assert!(error.to_string().ends_with("ended without the answer"), "{error}");
+            assert!(begin.elapsed() < MANY);
+            continue;
+        }
+        assert_eq!(text(&outcome.unwrap()), format!("ok \u{2713} {}", tool.name()));
+    }
+    connection.shut_down().await;
+    let posts = script.log("post");
+    assert!(posts.iter().any(|post| member(post, "method").is_none()), "the ping was answered");
+    assert_eq!(script.seen.warnings(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_refused_or_silent_server_stream_is_no_failure() {
+    let script = Script::start("11");
+    for path in ["g405", "g404", "g400", "g406", "ghang"] {
+        let connection = script.connect(&script.endpoint(path)).await.unwrap();
+        assert_eq!(said(&connection, "hi", "{}").await, "hi", "{path}");
+        let asked = || {
+            let mut gets = script.log("get");
+            gets.retain(|get| member(get, "path").unwrap().starts_with(&format!("/{path}/")));
+            gets.len()
+        };
+        until(|| asked() == 1).await;
+        assert_eq!(said(&connection, "hi", "{}").await, "hi", "{path}");
+        connection.shut_down().await;
+        assert_eq!(asked(), 1, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn older_revisions_are_found_and_kept_to() {
+    let script = Script::start("11");
+    for (path, version) in [("old", "2025-06-18"), ("oldneg", "2024-11-05")] {
+        let connection = script.connect(&script.endpoint(path)).await.unwrap();
+        assert_eq!(connection.era().version(), version, "{path}");
+        assert_eq!(said(&connection, "hi", "{}").await, "hi", "{path}");
+        let posts = script.log("post");
+        let last =
+            posts.iter().rev().find(|post| member(post, "method").as_deref() == Some("tools/call"));
+        assert_eq!(member(last.unwrap(), "version_header").as_deref(), Some(version));
+    }
+}
+
+#[tokio::test]
+async fn headers_arrive_as_they_are_and_are_never_shown() {
+    const TOKEN: &str = "s3cr3t-VALUE-99";
+    let script = Script::start("14");
+    let with_headers = |name: &str| {
+        let mut endpoint = script.endpoint(name);
+        endpoint.bearer(&Secret::new(TOKEN.to_owned())).unwrap();
+        endpoint.header("X-Cash", &Secret::new("a$b${c}".to_owned())).unwrap();
+        endpoint.header("X-Literal", &Secret::new("$5 and 100%".to_owned())).unwrap();
+        endpoint
+    };
+    let connection = script.connect(&with_headers("mcp")).await.unwrap();
+    insta::assert_snapshot!(
+        said(&connection, "headers", "{}").await,
+        @r#"{"authorization": "Bearer s3cr3t-VALUE-99", "x-cash": "a$b${c}", "x-literal": "$5 and 100%"}"#
+    );
+    let leak = call(&connection, "leak", "{}").await.unwrap_err();
+    let deny = script.connect(&with_headers("deny")).await.unwrap_err();
+    assert_eq!(deny.kind(), ErrorKind::SignIn);
+    for shown in [format!("{leak} {leak:?}"), format!("{deny} {deny:?}")] {
+        assert!(!shown.contains(TOKEN), "{shown}");
+    }
+    assert!(leak.to_string().ends_with("invalid credential [redacted]"), "{leak}");
 }

@@ -1,5 +1,6 @@
 //! Starting fake servers and reading what they saw.
 
+use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -7,10 +8,10 @@ use std::time::Duration;
 
 use plenipo_connect::observer::{Event, Observer};
 use plenipo_connect::{
-    CallOutcome, CallRequest, ConnectError, ConnectOptions, Connection, Grace, ServerName,
-    StdioCommand,
+    CallOutcome, CallRequest, ConnectError, ConnectOptions, Connection, Grace, HttpEndpoint,
+    ServerName, StdioCommand,
 };
-use plenipo_testkit::{Deadline, Fixture, find_tool};
+use plenipo_testkit::{ChildGuard, Deadline, Fixture, find_tool};
 use plenipo_wire::views::ContentBlock;
 use plenipo_wire::{Fragment, RawValue, object};
 
@@ -52,9 +53,7 @@ impl Fake {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let marker = format!("F_MARKER={}-{number}", std::process::id());
         let fixture = Fixture::new();
-        let script = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-            .join("tests/data/servers")
-            .join(format!("{script}.py"));
+        let script = servers().join(format!("{script}.py"));
         let mut command = StdioCommand::new(python());
         command
             .args([script])
@@ -76,11 +75,7 @@ impl Fake {
 
     /// Values of the log entries `event`.
     pub(crate) fn log(&self, event: &str) -> Vec<Box<RawValue>> {
-        let log = self.fixture.read("log").unwrap_or_default();
-        log.lines()
-            .map(|line| serde_json::from_str::<Box<RawValue>>(line).unwrap())
-            .filter(|entry| member(entry, "ev").as_deref() == Some(event))
-            .collect()
+        entries(&self.fixture, event)
     }
 
     /// Methods the server received, in order.
@@ -98,6 +93,67 @@ impl Fake {
     pub(crate) fn processes(&self) -> usize {
         plenipo_testkit::processes_with_marker(&self.marker).len()
     }
+}
+
+/// An HTTP server that runs the script `NAME.py`; it ends with its guard.
+pub(crate) struct Script {
+    pub(crate) options: ConnectOptions,
+    pub(crate) seen: Arc<Recorder>,
+    urls: Box<RawValue>,
+    fixture: Fixture,
+    _process: ChildGuard,
+}
+
+impl Script {
+    pub(crate) fn start(script: &str) -> Self {
+        let fixture = Fixture::new();
+        #[expect(clippy::disallowed_methods, reason = "a peer of the test")]
+        let mut child = std::process::Command::new(python())
+            .arg(servers().join(format!("{script}.py")))
+            .env_clear()
+            .env("F_LOG", fixture.join("log"))
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut ready = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+        let urls = serde_json::from_str(ready.strip_prefix("READY ").unwrap()).unwrap();
+        let seen = Arc::new(Recorder::default());
+        let mut options = ConnectOptions::default();
+        options.observer = Arc::clone(&seen) as Arc<dyn Observer>;
+        Self { options, seen, urls, fixture, _process: ChildGuard::new(child) }
+    }
+
+    pub(crate) fn endpoint(&self, name: &str) -> HttpEndpoint {
+        HttpEndpoint::new(&member(&self.urls, name).unwrap()).unwrap()
+    }
+
+    pub(crate) async fn connect(
+        &self,
+        endpoint: &HttpEndpoint,
+    ) -> Result<Connection, ConnectError> {
+        let name = ServerName::new("script").unwrap();
+        Connection::connect(name, endpoint, self.options.clone()).await
+    }
+
+    /// The log entries `event`, raw.
+    pub(crate) fn log(&self, event: &str) -> Vec<Box<RawValue>> {
+        entries(&self.fixture, event)
+    }
+}
+
+fn entries(fixture: &Fixture, event: &str) -> Vec<Box<RawValue>> {
+    let log = fixture.read("log").unwrap_or_default();
+    log.lines()
+        .map(|line| serde_json::from_str::<Box<RawValue>>(line).unwrap())
+        .filter(|entry| member(entry, "ev").as_deref() == Some(event))
+        .collect()
+}
+
+fn servers() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/servers")
 }
 
 /// The interpreter itself: a wrapper that only finds it would be timed and logged too.

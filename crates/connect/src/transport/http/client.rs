@@ -20,6 +20,7 @@ use crate::error::{HttpCause, HttpFault};
 /// Shorter than most servers keep an idle connection, so that few requests meet a closed one.
 const IDLE: Duration = Duration::from_secs(55);
 const IDLE_PER_ORIGIN: usize = 64;
+/// The library looks after each read: a head is never over twice this.
 const HEAD: usize = 64 * 1024;
 const HEADERS: usize = 100;
 

@@ -153,8 +153,9 @@ impl HttpLink {
                 captured: "a server as it was before its session ended".to_owned(),
                 actual: "another opt-in to the sandbox state".to_owned(),
             };
-            peer.close(Closed { fault: Fault::ShutDown, stderr_tail: Vec::new() });
-            return Err(RequestFault::Fault(fault));
+            let repeated = fault.repeat();
+            peer.close(Closed { fault, stderr_tail: Vec::new() });
+            return Err(RequestFault::Fault(repeated));
         }
         peer.lists_changed();
         Ok(())

@@ -1,0 +1,300 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use plenipo_connect::{EraHint, ErrorKind, Fault, HttpFault};
+
+use crate::support::{call, said};
+use crate::web::{Answer, Seen, Web};
+
+const JSON: &str = "Content-Type: application/json\r\n";
+
+fn at(method: &'static str, answer: Answer) -> impl Fn(&Seen) -> Option<Answer> + Send + Sync {
+    move |seen| (seen.method().as_deref() == Some(method)).then(|| answer.clone())
+}
+
+#[tokio::test]
+async fn http_400_without_modern_error_falls_back() {
+    let answers = [
+        Answer::empty(400),
+        Answer::new(400, "Content-Type: text/plain\r\n", "Bad Request: No sessionId"),
+        Answer::new(400, JSON, r#"{"error":"unknown method"}"#),
+        Answer::new(
+            400,
+            JSON,
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"x"}}"#,
+        ),
+        Answer::new(400, JSON, r#"{"jsonrpc":"2.0","id":0,"error":{"code":-32600,"message":"x"}}"#),
+        Answer::empty(404),
+        Answer::new(404, JSON, r#"{"jsonrpc":"2.0","id":0,"error":{"code":-32601,"message":"x"}}"#),
+        Answer::empty(405),
+        Answer::empty(403),
+        Answer::empty(406),
+        Answer::empty(500),
+        Answer::empty(202),
+        Answer::new(200, JSON, ""),
+        Answer::new(200, JSON, r#"{"jsonrpc":"2.0","id":0,"error":{"code":-32602,"message":"x"}}"#),
+        Answer::new(200, JSON, r#"{"jsonrpc":"2.0","id":0,"result":{}}"#),
+        Answer::new(200, JSON, "[]"),
+        Answer::new(200, "Content-Type: text/html\r\n", "<html>"),
+        Answer::stream("data: 1\n\n"),
+        Answer::default().close(),
+        Answer::new(
+            400,
+            JSON,
+            r#"{"jsonrpc":"2.0","id":0,"error":{"code":-32022,"message":"v","data":{"supported":["2025-06-18"]}}}"#,
+        ),
+    ];
+    for answer in answers {
+        let web = Web::legacy(at("server/discover", answer.clone())).await;
+        let connection = web.connect().await.unwrap_or_else(|error| panic!("{answer:?}: {error}"));
+        assert_eq!(connection.era().version(), "2025-06-18", "{answer:?}");
+        assert_eq!(said(&connection, "hi", "{}").await, "hi");
+        connection.shut_down().await;
+        let mut log = web.log();
+        // A closed connection is met once more: the probe may be repeated.
+        log.dedup();
+        assert_eq!(
+            log,
+            [
+                "server/discover",
+                "initialize",
+                "notifications/initialized",
+                "tools/list",
+                "tools/call"
+            ]
+        );
+    }
+}
+
+#[tokio::test]
+async fn http_400_header_mismatch_does_not_fall_back() {
+    for (code, status) in [(-32020, 400), (-32021, 400), (-32020, 200)] {
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":0,"error":{{"code":{code},"message":"Mcp-Method is missing"}}}}"#
+        );
+        let web = Web::legacy(at("server/discover", Answer::new(status, JSON, &body))).await;
+        let error = web.connect().await.unwrap_err();
+        assert!(matches!(error.fault(), Fault::Peer(peer) if peer.code == code), "{error}");
+        assert_eq!(error.kind(), ErrorKind::Protocol);
+        assert_eq!(web.log(), ["server/discover"]);
+    }
+    let body = r#"{"jsonrpc":"2.0","id":0,"error":{"code":-32022,"message":"v","data":{"supported":["2027-01-01"]}}}"#;
+    let web = Web::legacy(at("server/discover", Answer::new(400, JSON, body))).await;
+    let error = web.connect().await.unwrap_err();
+    assert!(matches!(error.fault(), Fault::UnsupportedVersion { .. }), "{error}");
+    assert_eq!(web.log(), ["server/discover"]);
+}
+
+#[tokio::test]
+async fn http_404_with_32601_is_method_not_found() {
+    let refuse = |seen: &Seen| {
+        let body = seen.error(r#"{"code":-32601,"message":"tools/call is not implemented"}"#);
+        (seen.method()? == "tools/call").then(|| Answer::new(404, JSON, &body))
+    };
+    let web = Web::modern(refuse).await;
+    let connection = web.connect().await.unwrap();
+    let error = call(&connection, "hi", "{}").await.unwrap_err();
+    assert!(matches!(error.fault(), Fault::Peer(peer) if peer.code == -32601), "{error}");
+
+    // Also where a 404 could mean that a session is over.
+    let web = Web::legacy(move |seen| match seen.method().as_deref() {
+        Some("initialize") => Some(with_session(seen, "one")),
+        _ => refuse(seen),
+    })
+    .await;
+    let connection = web.connect().await.unwrap();
+    let error = call(&connection, "hi", "{}").await.unwrap_err();
+    assert!(matches!(error.fault(), Fault::Peer(peer) if peer.code == -32601), "{error}");
+    assert_eq!(web.count("initialize"), 1);
+}
+
+fn with_session(seen: &Seen, id: &str) -> Answer {
+    let result = r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{}}"#;
+    Answer::new(200, &format!("{JSON}Mcp-Session-Id: {id}\r\n"), &seen.result(result))
+}
+
+#[tokio::test]
+async fn era_cache_reprobes_on_failure() {
+    let mut web = Web::legacy(|_| None).await;
+    web.options.era = EraHint::Modern;
+    let connection = web.connect().await.unwrap();
+    assert_eq!(connection.era().hint(), EraHint::Legacy);
+
+    let mut web = Web::modern(|_| None).await;
+    web.options.era = EraHint::Legacy;
+    let connection = web.connect().await.unwrap();
+    assert_eq!(connection.era().hint(), EraHint::Modern);
+    assert_eq!(said(&connection, "hi", "{}").await, "hi");
+    assert_eq!(web.log(), ["initialize", "server/discover", "tools/list", "tools/call"]);
+
+    let mut web = Web::legacy(|_| None).await;
+    web.options.era = EraHint::Legacy;
+    web.connect().await.unwrap();
+    assert_eq!(web.log(), ["initialize", "notifications/initialized"], "no probe when it is right");
+}
+
+#[tokio::test]
+async fn version_header_equals_meta() {
+    let web = Web::modern(|_| None).await;
+    let connection = web.connect().await.unwrap();
+    said(&connection, "hi", "{}").await;
+    for seen in web.requests() {
+        assert_eq!(seen.header("mcp-protocol-version"), Some("2026-07-28"));
+        let params = seen.params().unwrap().get().to_owned();
+        assert!(params.contains(r#""io.modelcontextprotocol/protocolVersion":"2026-07-28""#));
+        assert!(params.contains(r#""io.modelcontextprotocol/clientCapabilities":{}"#));
+    }
+}
+
+#[tokio::test]
+async fn standard_headers_table() {
+    let names = ["plain", "two words", " led", "n\u{e9}", "=?base64?eA==?="];
+    let web = Web::modern(move |seen| {
+        let tools = names.map(|name| {
+            let name = plenipo_wire::Fragment::string(name);
+            format!(r#"{{"name":{name},"inputSchema":{{"type":"object"}}}}"#)
+        });
+        let result = format!(r#"{{"tools":[{}]}}"#, tools.join(","));
+        (seen.method()? == "tools/list").then(|| Answer::json(&seen.result(&result)))
+    })
+    .await;
+    let connection = web.connect().await.unwrap();
+    for name in names {
+        call(&connection, name, "{}").await.unwrap();
+    }
+    let sent: Vec<_> = web
+        .requests()
+        .iter()
+        .map(|seen| {
+            let header = |name| seen.header(name).unwrap_or("-").to_owned();
+            format!("{} {}", header("mcp-method"), header("mcp-name"))
+        })
+        .collect();
+    insta::assert_snapshot!(sent.join("\n"), @r"
+    server/discover -
+    tools/list -
+    tools/call plain
+    tools/call two words
+    tools/call =?base64?IGxlZA==?=
+    tools/call =?base64?bsOp?=
+    tools/call =?base64?PT9iYXNlNjQ/ZUE9PT89?=
+    ");
+}
+
+#[tokio::test]
+async fn modern_peer_behind_a_url_never_sees_legacy_methods() {
+    let web = Web::modern(|seen| {
+        let result =
+            r#"{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}}}"#;
+        let head = format!("{JSON}Mcp-Session-Id: forbidden\r\n");
+        (seen.method()? == "server/discover").then(|| Answer::new(200, &head, &seen.result(result)))
+    })
+    .await;
+    let connection = web.connect().await.unwrap();
+    said(&connection, "hi", "{}").await;
+    connection.shut_down().await;
+    assert_eq!(web.log(), ["server/discover", "tools/list", "tools/call"]);
+    assert!(web.requests().iter().all(|seen| seen.header("mcp-session-id").is_none()));
+    assert!(web.requests().iter().all(|seen| seen.verb == "POST"));
+}
+
+#[tokio::test]
+async fn a_legacy_session_is_echoed_and_given_back() {
+    let web =
+        Web::legacy(|seen| (seen.method()? == "initialize").then(|| with_session(seen, "s-1")))
+            .await;
+    let connection = web.connect().await.unwrap();
+    said(&connection, "hi", "{}").await;
+    connection.shut_down().await;
+    connection.shut_down().await;
+    let sent: Vec<_> = web
+        .requests()
+        .iter()
+        .map(|seen| {
+            let header = |name| seen.header(name).unwrap_or("-").to_owned();
+            let what = seen.method().unwrap_or_else(|| seen.verb.clone());
+            format!(
+                "{what}: {} {} {}",
+                header("mcp-session-id"),
+                header("mcp-protocol-version"),
+                header("mcp-method")
+            )
+        })
+        .collect();
+    insta::assert_snapshot!(sent.join("\n"), @r"
+    server/discover: - 2026-07-28 server/discover
+    initialize: - - -
+    notifications/initialized: s-1 2025-06-18 -
+    tools/list: s-1 2025-06-18 -
+    tools/call: s-1 2025-06-18 -
+    DELETE: s-1 2025-06-18 -
+    ");
+    let error = call(&connection, "hi", "{}").await.unwrap_err();
+    assert!(matches!(error.fault(), Fault::ShutDown), "{error}");
+}
+
+#[tokio::test]
+async fn a_version_list_in_the_text_of_an_error_is_understood() {
+    let web = Web::legacy(|seen| {
+        let params = seen.params()?;
+        let body = seen.error(r#"{"code":-32000,"message":"Unsupported protocol version (supported versions: 2025-06-18, 2025-03-26)"}"#);
+        (seen.method()? == "initialize" && params.get().contains("2025-11-25"))
+            .then(|| Answer::new(400, JSON, &body))
+    })
+    .await;
+    let connection = web.connect().await.unwrap();
+    assert_eq!(connection.era().version(), "2025-06-18");
+    assert_eq!(web.count("initialize"), 2);
+}
+
+#[tokio::test]
+async fn missing_credentials_are_said_at_once_with_the_challenge() {
+    for status in [401, 403] {
+        let head = "WWW-Authenticate: Bearer resource_metadata=\"http://h/.well-known/x\"\r\n";
+        let web = Web::start(move |_| Some(Answer::new(status, head, "secret page"))).await;
+        let error = web.connect().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::SignIn);
+        assert!(error.hint().is_some());
+        assert!(!error.to_string().contains("secret page"), "{error}");
+        let Fault::Http(HttpFault::SignInNeeded { challenge, .. }) = error.fault() else {
+            panic!("{error}");
+        };
+        assert!(challenge.as_ref().unwrap().contains("resource_metadata"));
+        assert_eq!(web.log(), ["server/discover"], "nothing else is tried");
+    }
+}
+
+#[tokio::test]
+async fn a_busy_server_is_asked_again() {
+    let attempts = AtomicUsize::new(0);
+    let web = Web::legacy(move |_| {
+        (attempts.fetch_add(1, Ordering::Relaxed) < 2).then(|| Answer::empty(503))
+    })
+    .await;
+    let connection = web.connect().await.unwrap();
+    assert_eq!(web.count("server/discover"), 3);
+    assert_eq!(said(&connection, "hi", "{}").await, "hi");
+}
+
+#[tokio::test]
+async fn nobody_there_is_said_with_the_origin() {
+    let web = Web::legacy(|_| None).await;
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let url = format!("http://127.0.0.1:{port}/mcp?key=s3cr3t");
+    let endpoint = plenipo_connect::HttpEndpoint::new(&url).unwrap();
+    let error = web.connect_to(&endpoint).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!("start server `web`: http://127.0.0.1:{port} cannot be reached")
+    );
+    let why = std::error::Error::source(&error).unwrap().to_string();
+    assert!(why.contains("refused"), "{why}");
+    assert_eq!(error.kind(), ErrorKind::Transport);
+}
+
+#[tokio::test]
+async fn a_mute_server_is_given_up_in_time() {
+    let mut web = Web::start(|_| Some(Answer::default().hold())).await;
+    web.options.start_timeout = std::time::Duration::from_millis(400);
+    let error = web.connect().await.unwrap_err();
+    assert!(matches!(error.fault(), Fault::NoAnswer { .. }), "{error}");
+}
