@@ -43,6 +43,7 @@ pub mod config;
 mod connection;
 pub mod environment;
 mod error;
+pub mod fleet;
 pub mod launcher;
 mod negotiate;
 pub mod observer;
@@ -62,6 +63,7 @@ pub use error::{
     ConfigError, ConnectError, ErrorKind, Fault, HttpCause, HttpFault, ListingFault, Operation,
     PeerError,
 };
+pub use fleet::{Fleet, Member, Readiness, Started};
 pub use launcher::{LauncherProvider, LauncherSource};
 pub use negotiate::{Era, EraHint, ServerIdentity};
 pub use options::{ClientIdentity, ConnectOptions, Grace};
