@@ -129,6 +129,27 @@ async fn a_lost_session_is_renewed_once_for_everybody_and_the_call_repeated() {
 }
 
 #[tokio::test]
+async fn a_400_that_names_the_session_is_a_lost_session_too() {
+    for (message, calls) in [("Bad Request: No valid session ID provided", 2), ("Bad arguments", 1)]
+    {
+        let refused = AtomicUsize::new(0);
+        let web = Web::legacy(move |seen| {
+            let body = format!(
+                r#"{{"jsonrpc":"2.0","error":{{"code":-32000,"message":"{message}"}},"id":null}}"#
+            );
+            session(seen, "s", r#"{"tools":{}}"#).or_else(|| {
+                let first = is_call(seen) && refused.fetch_add(1, Ordering::Relaxed) == 0;
+                first.then(|| Answer::new(400, JSON, &body))
+            })
+        })
+        .await;
+        let connection = web.connect().await.unwrap();
+        assert_eq!(call(&connection, "hi", "{}").await.is_ok(), calls == 2);
+        assert_eq!(web.count("tools/call"), calls);
+    }
+}
+
+#[tokio::test]
 async fn a_session_that_does_not_last_is_an_error_not_a_loop() {
     let web = Web::legacy(|seen| {
         session(seen, "s", r#"{"tools":{}}"#).or_else(|| is_call(seen).then(|| Answer::empty(404)))

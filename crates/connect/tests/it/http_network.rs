@@ -329,3 +329,14 @@ async fn unencrypted_credentials_are_warned_about() {
     proxy.connect_to(&endpoint).await.unwrap();
     assert_eq!(proxy.seen.warnings(), ["its credentials go unencrypted to http://mcp.example:80"]);
 }
+
+#[tokio::test]
+async fn a_server_that_closes_after_each_answer_without_a_word_is_met_again() {
+    let web =
+        Web::modern(|seen| is_call(seen).then(|| Answer::json(&seen.says("hi")).close())).await;
+    let connection = web.connect().await.unwrap();
+    for _ in 0..50 {
+        assert_eq!(said(&connection, "hi", "{}").await, "hi");
+    }
+    assert_eq!(web.count("tools/call"), 50, "none was sent twice");
+}

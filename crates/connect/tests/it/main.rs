@@ -19,6 +19,7 @@ mod http_network;
 mod http_tls;
 mod launcher;
 mod negotiation;
+mod peers;
 mod shutdown;
 mod support;
 mod web;

@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{Request, Response, header};
@@ -19,6 +20,8 @@ use crate::error::{HttpCause, HttpFault};
 
 /// Shorter than most servers keep an idle connection, so that few requests meet a closed one.
 const IDLE: Duration = Duration::from_secs(55);
+/// In milliseconds.
+const PAUSE: u64 = 100;
 const IDLE_PER_ORIGIN: usize = 64;
 /// The library looks after each read: a head is never over twice this.
 const HEAD: usize = 64 * 1024;
@@ -59,6 +62,9 @@ struct Inner {
 struct Pool {
     client: Client<Connector, Full<Bytes>>,
     connector: Connector,
+    begin: Instant,
+    /// Milliseconds from `begin` to the last request.
+    last: AtomicU64,
 }
 
 impl HttpClient {
@@ -80,6 +86,7 @@ impl HttpClient {
         {
             request.headers_mut().insert(header::PROXY_AUTHORIZATION, credentials.clone());
         }
+        pool.notice_closed().await;
         pool.client.request(request).await.map_err(|error| fault(target, error))
     }
 }
@@ -94,7 +101,18 @@ impl Pool {
             .http1_max_buf_size(HEAD)
             .http1_max_headers(HEADERS)
             .build(connector.clone());
-        Self { client, connector }
+        Self { client, connector, begin: Instant::now(), last: AtomicU64::new(0) }
+    }
+
+    /// After a pause, lets the tasks of kept connections see which of them a server closed: a
+    /// request on one of those would be lost, and a call is not repeated.
+    async fn notice_closed(&self) {
+        let now = u64::try_from(self.begin.elapsed().as_millis()).unwrap_or(u64::MAX);
+        if now.saturating_sub(self.last.swap(now, Ordering::Relaxed)) >= PAUSE {
+            // One turn for the system to tell, one for the tasks to hear.
+            tokio::task::yield_now().await;
+            tokio::task::yield_now().await;
+        }
     }
 }
 

@@ -171,8 +171,7 @@ impl HttpLink {
             let challenge = Some(challenge).filter(|challenge| !challenge.is_empty());
             return Err(HttpFault::SignInNeeded { status, challenge }.into());
         }
-        let is_about_method = code == Some(error_code::METHOD_NOT_FOUND);
-        if status == 404 && session.id.is_some() && !is_about_method {
+        if session.id.is_some() && is_session_gone(status, &bytes) {
             return Ok(Taken::SessionGone);
         }
         if code.is_some() {
@@ -274,6 +273,19 @@ fn check_encoding(headers: &HeaderMap) -> Result<(), HttpFault> {
     match coding.filter(|coding| !coding.eq_ignore_ascii_case("identity")) {
         Some(found) => Err(HttpFault::Encoding { found: crate::text::shown(found) }),
         None => Ok(()),
+    }
+}
+
+/// Whether a server says that it does not know the session, so that it did not process the request.
+fn is_session_gone(status: u16, body: &[u8]) -> bool {
+    match (status, Incoming::parse(body)) {
+        (404, Ok(Incoming::Failure { error, .. })) => error.code != error_code::METHOD_NOT_FOUND,
+        (404, _) => true,
+        // What the example servers of the TypeScript SDK say instead, and their many copies.
+        (400, Ok(Incoming::Failure { error, .. })) => {
+            error.code == -32000 && error.message.to_ascii_lowercase().contains("session id")
+        }
+        _ => false,
     }
 }
 
