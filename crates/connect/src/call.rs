@@ -129,7 +129,13 @@ impl Connection {
         // Held to the end: what was agreed about the tool is what is called.
         let catalog = flight.catalog().await?;
         may_call(catalog.find(&request.tool), request).map_err(RequestFault::Fault)?;
-        let result = flight.fly().await?;
+        let result = match flight.fly().await {
+            Err(RequestFault::Peer(error)) if self.is_of_another_era(&error) => {
+                self.renegotiate(&error).await?;
+                flight.fly().await?
+            }
+            landed => landed?,
+        };
         CallOutcome::read(result).map_err(RequestFault::Fault)
     }
 

@@ -1,6 +1,7 @@
 //! One server, connected.
 
 mod backing;
+mod era;
 mod http;
 mod start;
 
@@ -26,6 +27,7 @@ use crate::transport::Endpoint;
 use crate::transport::http::HttpEndpoint;
 use crate::transport::stdio::{ShutdownReport, StdioCommand};
 use backing::Backing;
+use era::AgreedEra;
 
 /// A server that runs, here or behind a URL, and what was agreed with it.
 ///
@@ -35,7 +37,7 @@ use backing::Backing;
 pub struct Connection {
     pub(crate) peer: Arc<Peer>,
     pub(crate) options: ConnectOptions,
-    pub(crate) modern: Option<ModernMeta>,
+    agreed_era: AgreedEra,
     agreement: Agreement,
     opt_in: bool,
     catalog: Mutex<Option<Listing>>,
@@ -115,7 +117,8 @@ impl Connection {
         let catalog = Mutex::new(None);
         let opt_in = opt_in.advertised;
         backing.agreed(opt_in);
-        Self { peer, options, modern, agreement, opt_in, catalog, backing }
+        let agreed_era = AgreedEra::new(modern);
+        Self { peer, options, agreed_era, agreement, opt_in, catalog, backing }
     }
 
     /// Under which name the server is configured.
@@ -127,7 +130,7 @@ impl Connection {
     /// The revision agreed on. Its [`hint`](Era::hint) is what to remember for the next start.
     #[must_use]
     pub fn era(&self) -> &Era {
-        &self.agreement.era
+        self.agreed_era.renegotiated().unwrap_or(&self.agreement.era)
     }
 
     /// The server's capabilities, raw.
@@ -217,7 +220,7 @@ impl Connection {
         }
         let has_tools = object::member(self.agreement.capabilities.as_raw(), "tools").is_some();
         let listed = match has_tools {
-            true => catalog::list(&self.peer, self.modern.as_ref(), limit).await?,
+            true => self.list(limit).await?,
             false => catalog::Listed::default(),
         };
         if let Some(first) = listed.dropped.first() {
@@ -234,6 +237,16 @@ impl Connection {
         let catalog = Arc::new(catalog);
         *listing = Some(Listing { catalog: Arc::clone(&catalog), changes });
         Ok(catalog)
+    }
+
+    async fn list(&self, limit: Duration) -> Result<catalog::Listed, RequestFault> {
+        match catalog::list(&self.peer, self.modern(), limit).await {
+            Err(RequestFault::Peer(error)) if self.is_of_another_era(&error) => {
+                self.renegotiate(&error).await?;
+                catalog::list(&self.peer, self.modern(), limit).await
+            }
+            listed => listed,
+        }
     }
 
     pub(crate) fn error(&self, operation: Operation, fault: RequestFault) -> ConnectError {

@@ -220,14 +220,10 @@ fn discovered(result: &RawValue) -> Probe {
 /// Only errors that the modern revision defines keep a server modern; whatever else means legacy.
 fn refused(error: &PeerError) -> Probe {
     match error.code {
-        error_code::UNSUPPORTED_PROTOCOL_VERSION => {
-            let offered = supported(error);
-            let legacy = |version: &String| LEGACY_VERSIONS.contains(&version.as_str());
-            if offered.is_empty() || offered.iter().any(legacy) {
-                return Probe::Legacy;
-            }
-            Probe::Refused(Fault::UnsupportedVersion { offered })
-        }
+        error_code::UNSUPPORTED_PROTOCOL_VERSION => match no_legacy_offer(error) {
+            Some(offered) => Probe::Refused(Fault::UnsupportedVersion { offered }),
+            None => Probe::Legacy,
+        },
         error_code::MISSING_REQUIRED_CLIENT_CAPABILITY | error_code::HEADER_MISMATCH => {
             Probe::Refused(Fault::Peer(error.clone()))
         }
@@ -292,6 +288,13 @@ fn initialized(result: &RawValue) -> Result<Agreement, Fault> {
         identity: ServerIdentity::from_view(&view.server_info),
         instructions: view.instructions.map(Into::into),
     })
+}
+
+/// What a server offers that refuses our revision, when no legacy one is among it.
+pub(crate) fn no_legacy_offer(error: &PeerError) -> Option<Vec<String>> {
+    let offered = supported(error);
+    let legacy = |version: &String| LEGACY_VERSIONS.contains(&version.as_str());
+    (!offered.is_empty() && !offered.iter().any(legacy)).then_some(offered)
 }
 
 /// The newest legacy revision that an error says the server supports, other than the one asked.

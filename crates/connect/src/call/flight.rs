@@ -103,7 +103,7 @@ impl<'a> Flight<'a> {
         let request = self.request;
         let authority = &request.authority;
         let sends_state = authority.opt_in() && authority.state().is_some();
-        let modern = self.connection.modern.as_ref();
+        let modern = self.connection.modern();
         if request.meta.is_none() && request.progress.is_none() && modern.is_none() && !sends_state
         {
             return Ok(None);

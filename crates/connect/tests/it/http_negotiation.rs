@@ -298,3 +298,44 @@ async fn a_mute_server_is_given_up_in_time() {
     let error = web.connect().await.unwrap_err();
     assert!(matches!(error.fault(), Fault::NoAnswer { .. }), "{error}");
 }
+
+#[tokio::test]
+async fn version_error_midlife_renegotiates_once() {
+    let downgraded = std::sync::Arc::new(AtomicUsize::new(0));
+    let web = Web::start({
+        let downgraded = std::sync::Arc::clone(&downgraded);
+        move |seen| {
+            if downgraded.load(Ordering::Relaxed) == 0 {
+                return Some(crate::web::modern(seen));
+            }
+            let is_modern = seen.header("mcp-protocol-version") == Some("2026-07-28");
+            let body = seen.error(r#"{"code":-32022,"message":"v","data":{"supported":["2025-06-18"],"requested":"2026-07-28"}}"#);
+            Some(if is_modern { Answer::new(400, JSON, &body) } else { crate::web::legacy(seen) })
+        }
+    })
+    .await;
+    let connection = web.connect().await.unwrap();
+    assert_eq!(said(&connection, "hi", "{}").await, "hi");
+    downgraded.store(1, Ordering::Relaxed);
+    let (a, b) = tokio::join!(call(&connection, "hi", "{}"), call(&connection, "hi", "{}"));
+    assert!(a.is_ok() && b.is_ok());
+    assert_eq!(connection.era().version(), "2025-06-18");
+    assert_eq!(web.count("initialize"), 1);
+    said(&connection, "hi", "{}").await;
+    let last = web.of("tools/call").pop().unwrap();
+    assert_eq!(last.header("mcp-protocol-version"), Some("2025-06-18"));
+    assert!(last.header("mcp-method").is_none() && !last.body.contains("_meta"), "{}", last.body);
+    let ids: std::collections::HashSet<_> = web.of("tools/call").iter().map(Seen::id).collect();
+    assert_eq!(ids.len(), web.count("tools/call"), "ids_unique_inflight_and_fresh_on_retry");
+
+    let web = Web::modern(|seen| {
+        let body =
+            seen.error(r#"{"code":-32022,"message":"v","data":{"supported":["2027-01-01"]}}"#);
+        (seen.method()? == "tools/call").then(|| Answer::new(400, JSON, &body))
+    })
+    .await;
+    let connection = web.connect().await.unwrap();
+    let error = call(&connection, "hi", "{}").await.unwrap_err();
+    assert!(matches!(error.fault(), Fault::UnsupportedVersion { .. }), "{error}");
+    assert_eq!(web.count("tools/call"), 1);
+}

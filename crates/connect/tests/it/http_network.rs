@@ -2,7 +2,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use plenipo_connect::{
-    ErrorKind, Fault, HttpClient, HttpClientOptions, HttpEndpoint, HttpFault, StdioCommand,
+    Connection, Endpoint, ErrorKind, Fault, HttpClient, HttpClientOptions, HttpEndpoint, HttpFault,
+    Origin, ServerName, StdioCommand, config,
 };
 use plenipo_redact::Secret;
 use plenipo_testkit::Fixture;
@@ -339,4 +340,32 @@ async fn a_server_that_closes_after_each_answer_without_a_word_is_met_again() {
         assert_eq!(said(&connection, "hi", "{}").await, "hi");
     }
     assert_eq!(web.count("tools/call"), 50, "none was sent twice");
+}
+
+#[tokio::test]
+async fn what_a_configuration_describes_is_what_is_sent() {
+    let web = Web::legacy(|_| None).await;
+    let text = format!(
+        "[mcp_servers.web]\nurl = \"{}?k=${{K}}\"\nbearer_token_env_var = \"TOK\"\n\
+         http_headers = {{ X-A = \"${{A:-x}}\", Authorization = \"lost\" }}\n",
+        web.url()
+    );
+    let config = config::parse(&text, "plenipo.toml", Origin::User).unwrap();
+    let server = config.servers.into_values().next().unwrap().unwrap();
+    let lookup = |name: &str| match name {
+        "K" => Some("1".into()),
+        "TOK" => Some(TOKEN.into()),
+        _ => None,
+    };
+    let configured = server.endpoint(&config::StartContext::new(&lookup)).unwrap();
+    let endpoint = Endpoint::try_from(configured).unwrap();
+    assert!(!format!("{endpoint:?}").contains(TOKEN));
+    let name = ServerName::new("web").unwrap();
+    let connection = Connection::open(name, &endpoint, web.options.clone()).await.unwrap();
+    said(&connection, "hi", "{}").await;
+    for seen in web.requests() {
+        assert_eq!(seen.path, "/mcp?k=1");
+        assert_eq!(seen.header("authorization"), Some(format!("Bearer {TOKEN}").as_str()));
+        assert_eq!(seen.header("x-a"), Some("x"));
+    }
 }
