@@ -25,6 +25,7 @@ Exit codes:
     2  usage or configuration
     3  a server could not be started or was lost
     4  a server broke the protocol or answered with an error
+    5  a server wants credentials
     6  refused by trust, policy or changed authority
   124  timeout
   130  Ctrl-C";
@@ -47,6 +48,9 @@ pub(crate) struct Global {
 pub(crate) enum Command {
     Call(CallArguments),
     Sandbox(SandboxArguments),
+    Tools(ToolsArguments),
+    /// Start every server and show which of them work.
+    Servers,
     /// Show what this machine can enforce, and how to fix what it can't.
     Doctor,
     /// Be a built-in MCP server on stdin and stdout.
@@ -107,6 +111,14 @@ pub(crate) struct CallArguments {
     /// Longest message to take from the server, in bytes.
     #[arg(long, value_name = "BYTES")]
     pub(crate) max_message_size: Option<usize>,
+}
+
+/// List the tools of a server, or of all.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ToolsArguments {
+    /// Only this server's.
+    #[arg(value_name = "SERVER")]
+    pub(crate) server: Option<String>,
 }
 
 /// `30s`, `500ms`, `2m`, or seconds without a unit.

@@ -10,17 +10,18 @@ use std::sync::Arc;
 
 use plenipo_authority::{CapturedAuthority, SandboxState};
 use plenipo_connect::catalog::Tool;
-use plenipo_connect::observer::{Event, Observer};
-use plenipo_connect::{CallOutcome, CallRequest, ConnectOptions, Connection, LauncherProvider};
+use plenipo_connect::{CallOutcome, CallRequest, Connection, Member};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::arguments::{CallArguments, Global};
 use crate::authority::{self, InForce, ProfileChoice};
 use crate::failure::{Code, Failure};
+use crate::reach::Host;
 use crate::serve::runtime;
 use crate::settings::Settings;
 use crate::terminal;
 
+pub(crate) use schema::InputSchema;
 use target::Target;
 
 /// Runs the command.
@@ -52,7 +53,7 @@ struct Call<'a> {
 impl Call<'_> {
     fn warn_about(&self, settings: &Settings) {
         for warning in settings.warnings() {
-            warn(&warning.to_string());
+            terminal::warn(&warning.to_string());
         }
     }
 
@@ -76,20 +77,12 @@ impl Call<'_> {
     }
 
     async fn connect(&self, settings: &Settings) -> Result<Connection, Failure> {
-        let mut options = ConnectOptions::default();
-        options.observer = Arc::new(Voice { verbose: self.global.verbose });
-        options.launcher = Arc::new(match authority::launcher(settings) {
-            Ok(source) => LauncherProvider::new(source),
-            Err(reason) => {
-                warn(&format!("no launcher is sent: {reason}"));
-                LauncherProvider::none()
-            }
-        });
+        let host = Host::new(self.global, settings, &self.in_force.state.cwd);
+        let Member { name, endpoint, mut options, .. } = self.target.server.member(&host)?;
         if let Some(limit) = self.arguments.max_message_size {
             options.max_message_bytes = limit;
         }
-        let command = self.target.prepare(self.global, &mut options)?;
-        Ok(Connection::start(self.target.server.clone(), &command, options).await?)
+        Ok(Connection::open(name, &endpoint, options).await?)
     }
 
     /// Dropped on an interruption, which cancels the call.
@@ -113,13 +106,13 @@ impl Call<'_> {
 
     fn fill_in(&self, tool: &Tool) -> Result<Option<plenipo_wire::Fragment>, Failure> {
         let view = tool.view().map_err(|error| Failure::new(Code::Protocol, error.to_string()))?;
-        let schema = schema::InputSchema::read(view.input_schema);
+        let schema = InputSchema::read(view.input_schema);
         pairs::arguments(&schema, tool.name(), &self.arguments).map(Some)
     }
 
     fn show(&self, outcome: &CallOutcome) -> Result<ExitCode, Failure> {
         let shown = render::Shown {
-            server: self.target.server.as_str(),
+            server: self.target.server.name.as_str(),
             tool: &self.target.tool,
             profile: &self.in_force.profile,
             state: &self.state,
@@ -165,28 +158,4 @@ impl Interruption {
 
 fn interrupted(code: Code) -> Failure {
     Failure::new(code, "interrupted; the call was cancelled")
-}
-
-/// What a connection has to say, on stderr.
-struct Voice {
-    verbose: bool,
-}
-
-impl Observer for Voice {
-    fn event(&self, event: &Event<'_>) {
-        match event {
-            Event::Warning { server, text } => warn(&format!("server `{server}`: {text}")),
-            Event::Stderr { server, line } if self.verbose => {
-                eprintln!("{}", terminal::stderr().dim(&format!("[{server}] {line}")));
-            }
-            Event::Log { server, params } if self.verbose => {
-                eprintln!("{}", terminal::stderr().dim(&format!("[{server}] {}", params.get())));
-            }
-            _ => {}
-        }
-    }
-}
-
-fn warn(text: &str) {
-    eprintln!("{} {text}", terminal::stderr().yellow("warning:"));
 }

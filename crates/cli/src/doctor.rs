@@ -1,6 +1,5 @@
 //! `plenipo doctor`: what this machine can enforce, found out by doing it once.
 
-use std::io::Write;
 use std::path::Path;
 use std::process::{ExitCode, Stdio};
 
@@ -190,27 +189,23 @@ fn launcher(settings: &Settings) -> Result<Finding, Failure> {
 }
 
 fn show(global: &Global, findings: &[Finding]) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| {
-        Failure::new(Code::Transport, format!("failed to write to stdout: {error}"))
-    };
-    let mut stdout = std::io::stdout().lock();
     if global.json {
-        let text = serde_json::to_string(findings).map_err(std::io::Error::from).map_err(failed)?;
-        return writeln!(stdout, "{text}").map_err(failed);
+        return terminal::print_json(&findings);
     }
     let paint = terminal::stdout();
+    let mut lines = Vec::new();
     for finding in findings {
         let mark = match finding.verdict {
             Verdict::Good => paint.green("ok  "),
             Verdict::Note => paint.yellow("note"),
             Verdict::Bad => paint.red("bad "),
         };
-        writeln!(stdout, "{mark} {:<16} {}", finding.subject, finding.text).map_err(failed)?;
+        lines.push(format!("{mark} {:<16} {}", finding.subject, finding.text));
         if let Some(fix) = &finding.fix {
-            writeln!(stdout, "     {:<16} {} {fix}", "", paint.bold("fix:")).map_err(failed)?;
+            lines.push(format!("     {:<16} {} {fix}", "", paint.bold("fix:")));
         }
     }
-    Ok(())
+    terminal::print_lines(&lines)
 }
 
 fn read_line(path: &str) -> Option<String> {

@@ -13,6 +13,7 @@ pub(crate) enum Code {
     Usage = 2,
     Transport = 3,
     Protocol = 4,
+    SignIn = 5,
     Refused = 6,
     Timeout = 124,
     Interrupted = 130,
@@ -57,6 +58,10 @@ impl Failure {
         self
     }
 
+    pub(crate) fn code(&self) -> Code {
+        self.code
+    }
+
     pub(crate) fn message(&self) -> &str {
         &self.message
     }
@@ -80,6 +85,7 @@ impl From<ConnectError> for Failure {
         let code = match error.kind() {
             ErrorKind::Usage => Code::Usage,
             ErrorKind::Protocol => Code::Protocol,
+            ErrorKind::SignIn => Code::SignIn,
             ErrorKind::Refused => Code::Refused,
             ErrorKind::Timeout => Code::Timeout,
             ErrorKind::Cancelled => Code::Interrupted,

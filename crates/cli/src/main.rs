@@ -10,10 +10,13 @@ mod doctor;
 mod env;
 mod failure;
 mod man;
+mod reach;
 mod sandbox;
 mod serve;
+mod servers;
 mod settings;
 mod terminal;
+mod tools;
 
 use std::ffi::OsStr;
 use std::process::ExitCode;
@@ -36,6 +39,8 @@ fn main() -> ExitCode {
     let outcome = match program.command {
         Command::Call(call) => call::run(&global, call),
         Command::Sandbox(sandbox) => return sandbox::run(sandbox, global.config),
+        Command::Tools(tools) => tools::run(&global, &tools),
+        Command::Servers => servers::run(&global),
         Command::Doctor => doctor::run(&global),
         Command::Server(ServerCommand::Workspace) => serve::workspace(&global),
         Command::Man { directory } => man::write(&directory),

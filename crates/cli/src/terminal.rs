@@ -1,8 +1,9 @@
 //! Colour, only where a person looks: a terminal without `NO_COLOR`.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 
 use crate::env;
+use crate::failure::{Code, Failure};
 
 /// Paints words, or leaves them alone.
 #[derive(Debug, Clone, Copy)]
@@ -40,4 +41,34 @@ impl Paint {
     pub(crate) fn dim(self, text: &str) -> String {
         self.wrap("2", text)
     }
+}
+
+/// One warning line on stderr.
+pub(crate) fn warn(text: &str) {
+    eprintln!("{} {text}", stderr().yellow("warning:"));
+}
+
+/// Text on stdout. A reader that has gone (`| head`) is no error.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut stdout = std::io::stdout().lock();
+    let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    match written {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::new(Code::Transport, format!("failed to write to stdout: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Lines on stdout; nothing for none.
+pub(crate) fn print_lines(lines: &[String]) -> Result<(), Failure> {
+    if lines.is_empty() { Ok(()) } else { print(&format!("{}\n", lines.join("\n"))) }
+}
+
+/// One line of JSON on stdout.
+pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
+    let mut text = serde_json::to_string(value)
+        .map_err(|error| Failure::new(Code::Protocol, format!("failed to write JSON: {error}")))?;
+    text.push('\n');
+    print(&text)
 }

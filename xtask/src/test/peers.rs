@@ -10,8 +10,13 @@ use std::process::Command;
 
 use crate::run::{Doing, Outcome, succeed};
 
-const FROM_PYPI: &[&str] = &["mcp-server-time==2026.10.19"];
-const FROM_NPM: &[&str] = &["@modelcontextprotocol/server-everything@2026.8.31"];
+const FROM_PYPI: &[&str] =
+    &["mcp-server-time==2026.10.19", "mcp-server-fetch==2026.10.24", "mcp-server-git==2026.10.19"];
+const FROM_NPM: &[&str] = &[
+    "@modelcontextprotocol/server-everything@2026.8.31",
+    "@modelcontextprotocol/server-filesystem@2026.8.31",
+    "@modelcontextprotocol/server-memory@2026.8.31",
+];
 /// The version whose wire captures are test data.
 const REFERENCE: &[&str] = &["@openai/codex@0.171.0"];
 

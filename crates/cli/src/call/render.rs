@@ -12,6 +12,7 @@ use plenipo_wire::views::ContentBlock;
 use serde::Serialize;
 
 use crate::failure::{Code, Failure};
+use crate::terminal::{print, print_json};
 
 /// What a JSON answer says about the call besides its result.
 pub(super) struct Shown<'a> {
@@ -41,10 +42,7 @@ pub(super) fn json(shown: &Shown<'_>, outcome: &CallOutcome) -> Result<(), Failu
         is_error: outcome.is_error(),
         result: outcome.result(),
     };
-    let mut text = serde_json::to_string(&answer)
-        .map_err(|error| Failure::new(Code::Protocol, format!("failed to write JSON: {error}")))?;
-    text.push('\n');
-    print(&text)
+    print_json(&answer)
 }
 
 /// Text to stdout; the rest into files of `directory`, or a note each on stderr.
@@ -128,18 +126,6 @@ fn write_new(directory: &Path, path: &Path, bytes: &[u8]) -> std::io::Result<()>
 fn print_line(text: &str) -> Result<(), Failure> {
     print(text)?;
     if text.ends_with('\n') || text.is_empty() { Ok(()) } else { print("\n") }
-}
-
-/// A reader that has gone (`| head`) is no error.
-fn print(text: &str) -> Result<(), Failure> {
-    let mut stdout = std::io::stdout().lock();
-    let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
-    match written {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Failure::new(Code::Transport, format!("failed to write to stdout: {error}")))
-        }
-        _ => Ok(()),
-    }
 }
 
 fn note(text: &str) {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// The arguments that a tool takes.
 #[derive(Debug, Default)]
-pub(super) struct InputSchema {
+pub(crate) struct InputSchema {
     properties: Vec<Property>,
     /// `additionalProperties: false`.
     closed: bool,
@@ -93,7 +93,7 @@ fn type_name(value: &Value) -> &'static str {
 
 impl InputSchema {
     /// Reads a schema; what it does not understand leaves everything open.
-    pub(super) fn read(raw: &RawValue) -> Self {
+    pub(crate) fn read(raw: &RawValue) -> Self {
         let schema: Value = serde_json::from_str(raw.get()).unwrap_or_default();
         let required: Vec<&str> = schema
             .get("required")
@@ -141,7 +141,7 @@ impl InputSchema {
     }
 
     /// `tool(path: string, head?: integer)`.
-    pub(super) fn signature(&self, tool: &str) -> String {
+    pub(crate) fn signature(&self, tool: &str) -> String {
         let mut ordered: Vec<&Property> = self.properties.iter().collect();
         ordered.sort_by_key(|property| !property.required);
         let words: Vec<String> = ordered.into_iter().map(Property::signature).collect();

@@ -17,4 +17,5 @@ mod interrupt;
 mod peers;
 mod reference;
 mod sandbox;
+mod servers;
 mod support;

@@ -1,0 +1,194 @@
+//! How the servers of the configuration are reached: what `call`, `tools` and `servers` have in common.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use plenipo_connect::config::{ServerConfig, ServerState, StartContext, TransportSettings};
+use plenipo_connect::observer::{Event, Observer};
+use plenipo_connect::{
+    ConnectOptions, Endpoint, EraHint, LauncherProvider, Member, ServerName, StdioCommand,
+    environment,
+};
+
+use crate::arguments::Global;
+use crate::failure::{Code, Failure, with_sources};
+use crate::settings::Settings;
+use crate::{authority, env, terminal};
+
+/// A server that may be started.
+pub(crate) struct Reachable {
+    pub(crate) name: ServerName,
+    /// Absent for the built-in server.
+    config: Option<ServerConfig>,
+}
+
+/// Why a server may not be started.
+pub(crate) enum Unreachable {
+    /// Switched off, with the reason.
+    Disabled(String),
+    /// Its configuration is wrong.
+    Faulty(Failure),
+}
+
+/// What every start needs.
+pub(crate) struct Host<'a> {
+    global: &'a Global,
+    launcher: Arc<LauncherProvider>,
+    /// Where servers start.
+    directory: PathBuf,
+}
+
+impl Reachable {
+    /// The built-in server.
+    pub(crate) fn workspace() -> Self {
+        Self { name: ServerName::workspace(), config: None }
+    }
+
+    /// A server by its name; `None` if nothing has that name.
+    pub(crate) fn find(settings: &Settings, name: &str) -> Option<Result<Self, Unreachable>> {
+        if name == ServerName::WORKSPACE {
+            return Some(Ok(Self::workspace()));
+        }
+        let (name, config) = settings.server(name)?;
+        Some(match config {
+            Ok(config) => match &config.state {
+                ServerState::Disabled { reason } => Err(Unreachable::Disabled(reason.clone())),
+                _ => Ok(Self { name, config: Some(config) }),
+            },
+            Err(error) => Err(Unreachable::Faulty(error.into())),
+        })
+    }
+
+    /// Every server, the configured ones by name and then the built-in one.
+    pub(crate) fn all(settings: &Settings) -> Vec<(ServerName, Result<Self, Unreachable>)> {
+        let mut names: Vec<&ServerName> = settings.server_names().collect();
+        names.sort();
+        names.dedup();
+        let configured = names
+            .into_iter()
+            .filter_map(|name| Some((name.clone(), Self::find(settings, name.as_str())?)));
+        configured.chain([(ServerName::workspace(), Ok(Self::workspace()))]).collect()
+    }
+
+    /// The host fails when this server does.
+    pub(crate) fn is_required(&self) -> bool {
+        self.config.as_ref().is_some_and(|config| config.required)
+    }
+
+    /// `stdio`, `http` or `built-in`.
+    pub(crate) fn transport(&self) -> &'static str {
+        match &self.config {
+            None => "built-in",
+            Some(config) => match config.transport {
+                TransportSettings::Http(_) => "http",
+                _ => "stdio",
+            },
+        }
+    }
+
+    /// The server with everything filled in that its start needs.
+    pub(crate) fn member(&self, host: &Host<'_>) -> Result<Member, Failure> {
+        let mut options = host.options();
+        let Some(config) = &self.config else {
+            options.era = EraHint::Legacy; // both are spoken; this one takes no probe
+            return Ok(Member::new(self.name.clone(), host.own_server()?, options));
+        };
+        config.apply_to(&mut options);
+        let lookup = |name: &str| env::variable(name);
+        let home = env::home();
+        let mut context = StartContext::new(&lookup);
+        context.home = home.as_deref();
+        context.directory = Some(&host.directory);
+        let endpoint = Endpoint::try_from(config.endpoint(&context)?).map_err(|error| {
+            Failure::usage(format!(
+                "failed to reach server `{}`: {}",
+                self.name,
+                with_sources(&error)
+            ))
+        })?;
+        Ok(Member::new(self.name.clone(), endpoint, options))
+    }
+}
+
+impl<'a> Host<'a> {
+    /// `directory` is where the call's profile applies.
+    pub(crate) fn new(global: &'a Global, settings: &Settings, directory: &Path) -> Self {
+        let launcher = match authority::launcher(settings) {
+            Ok(source) => LauncherProvider::new(source),
+            Err(reason) => {
+                terminal::warn(&format!("no launcher is sent: {reason}"));
+                LauncherProvider::none()
+            }
+        };
+        Self { global, launcher: Arc::new(launcher), directory: directory.to_path_buf() }
+    }
+
+    fn options(&self) -> ConnectOptions {
+        let mut options = ConnectOptions::default();
+        options.observer = Arc::new(Voice { verbose: self.global.verbose });
+        options.launcher = Arc::clone(&self.launcher);
+        options
+    }
+
+    /// This very program as the built-in server.
+    fn own_server(&self) -> Result<StdioCommand, Failure> {
+        let executable = env::executable().map_err(|error| {
+            let message = format!("failed to find this program's own file: {error}");
+            Failure::new(Code::Transport, message)
+        })?;
+        let mut command = StdioCommand::new(executable);
+        if let Some(file) = self.configuration() {
+            command.args([OsStr::new("--config"), file.as_os_str()]);
+        }
+        command.args(["server", "workspace"]);
+        let lookup = |name: &str| env::variable(name);
+        command.environment(environment::build(&lookup, &[], &BTreeMap::new()));
+        Ok(command)
+    }
+
+    /// The built-in server gets a short environment, so a configuration that was named in this one is named to it.
+    fn configuration(&self) -> Option<PathBuf> {
+        let named = self.global.config.clone();
+        let named = named.or_else(|| env::variable("PLENIPO_CONFIG").map(Into::into));
+        let usual = || {
+            let file = env::configuration_directory()?.join("plenipo.toml");
+            file.is_file().then_some(file)
+        };
+        named.and_then(|file| std::path::absolute(file).ok()).or_else(usual)
+    }
+}
+
+impl Unreachable {
+    /// As a failure of a command that needs this very server.
+    pub(crate) fn into_failure(self, name: &str) -> Failure {
+        match self {
+            Self::Disabled(reason) => {
+                Failure::usage(format!("server `{name}` is disabled: {reason}"))
+            }
+            Self::Faulty(failure) => failure,
+        }
+    }
+}
+
+/// What a connection has to say, on stderr.
+struct Voice {
+    verbose: bool,
+}
+
+impl Observer for Voice {
+    fn event(&self, event: &Event<'_>) {
+        let dim = |text: String| eprintln!("{}", terminal::stderr().dim(&text));
+        match event {
+            Event::Warning { server, text } => {
+                terminal::warn(&format!("server `{server}`: {text}"))
+            }
+            Event::Stderr { server, line } if self.verbose => dim(format!("[{server}] {line}")),
+            Event::Log { server, params } if self.verbose => {
+                dim(format!("[{server}] {}", params.get()))
+            }
+            _ => {}
+        }
+    }
+}
