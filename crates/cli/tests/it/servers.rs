@@ -1,7 +1,11 @@
 //! `plenipo servers` and `plenipo tools`: every server at once, each with its own fate.
 
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
 use insta::assert_snapshot;
-use plenipo_testkit::{peers, processes_with_marker, requires};
+use plenipo_testkit::{ChildGuard, Deadline, peers, processes_with_marker, requires};
 use serde_json::Value;
 
 use crate::support::{Bench, data, python};
@@ -88,7 +92,26 @@ fn filters_hold_in_lists_and_calls() {
     bench.run(["call", "--config", &config, "show.picture"]).expect(6);
 }
 
-/// Shows 1 of the configuration's purpose: servers that nobody here wrote, and one broken entry.
+/// The same server behind a URL, on a free port of this machine.
+fn everything_over_http(peers: &Path) -> (u16, ChildGuard) {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let script =
+        peers.join("node/node_modules/@modelcontextprotocol/server-everything/dist/index.js");
+    let child = Command::new("node")
+        .arg(script)
+        .arg("streamableHttp")
+        .env("PORT", free.to_string())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let guard = ChildGuard::new(child);
+    let listens = || std::net::TcpStream::connect(("127.0.0.1", free)).is_ok();
+    assert!(Deadline::poll_until(Duration::from_secs(60), listens));
+    (free, guard)
+}
+
+/// Servers that nobody here wrote, over both transports, and one broken entry.
 #[test]
 fn real_servers_from_npm_and_pypi_in_one_configuration() {
     let Some(peers) = peers() else {
@@ -109,8 +132,9 @@ fn real_servers_from_npm_and_pypi_in_one_configuration() {
     let repository = bench.command_of("/usr/bin/env".into(), ["git"].iter().chain(&git)).status();
     assert!(repository.unwrap().success());
     let workspace = bench.workspace.display().to_string();
+    let (port, _http) = everything_over_http(&peers);
     let config = bench.configuration(&format!(
-        "[mcp_servers.everything]\n{}[mcp_servers.filesystem]\n{}[mcp_servers.memory]\n{}\
+        "[mcp_servers.http]\nurl = \"http://127.0.0.1:{port}/mcp\"\n[mcp_servers.everything]\n{}[mcp_servers.filesystem]\n{}[mcp_servers.memory]\n{}\
          [mcp_servers.time]\n{}[mcp_servers.fetch]\n{}[mcp_servers.git]\n{}\
          [mcp_servers.broken]\ncommand = \"/nonexistent/server\"\n",
         node("server-everything/dist/index.js", ", \"stdio\""),
@@ -127,13 +151,14 @@ fn real_servers_from_npm_and_pypi_in_one_configuration() {
         let expected = if row["server"] == "broken" { "failed" } else { "ready" };
         assert_eq!(row["status"], expected, "{row}");
     }
-    assert_eq!(rows.len(), 8);
+    assert_eq!(rows.len(), 9);
     let call = |words: &[&str]| {
         let mut all = vec!["call", "--config", &config];
         all.extend(words);
         bench.run(all).expect(0).stdout.clone()
     };
     assert_eq!(call(&["everything.echo", "message=hello"]), "Echo: hello\n");
+    assert_eq!(call(&["http.echo", "message=over HTTP"]), "Echo: over HTTP\n");
     let note = bench.workspace.join("note.txt").display().to_string();
     assert!(
         call(&["filesystem.read_text_file", &format!("path={note}")])
