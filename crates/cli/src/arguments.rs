@@ -51,6 +51,16 @@ pub(crate) enum Command {
     Tools(ToolsArguments),
     /// Start every server and show which of them work.
     Servers,
+    Add(AddArguments),
+    /// Remove a server from the user configuration; comments and order of the rest stay.
+    Remove {
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
+    Trust(TrustArguments),
+    /// Check, show or locate the configuration.
+    #[command(subcommand)]
+    Config(ConfigCommand),
     /// Show what this machine can enforce, and how to fix what it can't.
     Doctor,
     /// Be a built-in MCP server on stdin and stdout.
@@ -68,6 +78,71 @@ pub(crate) enum Command {
 pub(crate) enum ServerCommand {
     /// The server `workspace`: its tool `run` runs commands under the caller's policy.
     Workspace,
+}
+
+/// Add a server to the user configuration; comments and order of the rest stay.
+///
+/// Examples:
+///   plenipo add files -- npx -y @modelcontextprotocol/server-filesystem .
+///   plenipo add notes --env NOTES_DIR=/srv/notes -- notes-mcp
+///   plenipo add issues --url https://example.com/mcp --bearer-token-env-var ISSUES_TOKEN
+#[derive(Debug, Clone, Args)]
+#[command(verbatim_doc_comment)]
+#[command(override_usage = "plenipo add [OPTIONS] <NAME> (--url <URL> | -- <COMMAND>...)")]
+#[command(group = clap::ArgGroup::new("transport").required(true).args(["url", "command"]))]
+pub(crate) struct AddArguments {
+    /// Letters, digits and _ : @ / . -
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// Variable that the server gets, with its value.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = variable, conflicts_with = "url")]
+    pub(crate) env: Vec<(String, String)>,
+    /// URL of a server that speaks streamable HTTP.
+    #[arg(long, value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// Variable of your environment that holds a bearer token for the URL.
+    #[arg(long, value_name = "NAME", requires = "url")]
+    pub(crate) bearer_token_env_var: Option<String>,
+    /// Replace a server of that name.
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Program of a server that is started, and its arguments; there is no shell.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// Look at what a project's plenipo.toml would do, and trust exactly that.
+///
+/// Nothing of a project's file is started, sent, filled in or used before. A change of the file, or another place,
+/// needs new trust.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct TrustArguments {
+    /// A project's plenipo.toml, or its directory [default: the current directory].
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// Trust it without a question.
+    #[arg(long, conflicts_with_all = ["list", "remove"])]
+    pub(crate) yes: bool,
+    /// List what is trusted.
+    #[arg(long, conflicts_with = "file")]
+    pub(crate) list: bool,
+    /// Trust it no longer.
+    #[arg(long, conflicts_with = "list")]
+    pub(crate) remove: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// List every fault of every configuration file; exits with 2 if there is one.
+    Check {
+        /// Check this file alone, as if it were named with --config.
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
+    /// Show the servers in force and where each comes from, without secrets.
+    Show,
+    /// Show where the configuration files are.
+    Path,
 }
 
 /// Call a tool and print its text.
@@ -119,6 +194,14 @@ pub(crate) struct ToolsArguments {
     /// Only this server's.
     #[arg(value_name = "SERVER")]
     pub(crate) server: Option<String>,
+}
+
+/// `KEY=VALUE`
+fn variable(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err(format!("expected KEY=VALUE, found {text:?}")),
+    }
 }
 
 /// `30s`, `500ms`, `2m`, or seconds without a unit.

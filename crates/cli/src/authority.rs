@@ -12,8 +12,6 @@ use crate::env;
 use crate::failure::{Code, Failure};
 use crate::settings::Settings;
 
-const DEFAULT_PROFILE: &str = ":workspace";
-
 /// Which profile a person asked for, and about which directory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ProfileChoice<'a> {
@@ -31,15 +29,14 @@ pub(crate) struct InForce {
 /// Works out the state: `--profile`, else `default_permissions`, else `:workspace`.
 pub(crate) fn in_force(settings: &Settings, choice: ProfileChoice<'_>) -> Result<InForce, Failure> {
     let cwd = working_directory(choice.directory)?;
-    let name = choice.name.or(settings.default_permissions()).unwrap_or(DEFAULT_PROFILE);
     let home = env::home().and_then(|home| std::fs::canonicalize(home).ok());
     let explicit = choice.directory.is_some();
     let refused = |error: plenipo_policy::ConfigError| Failure::from(error);
     let roots = WorkspaceRoots::new(&cwd, home.as_deref(), explicit).map_err(refused)?;
-    let profile = settings.permissions()?.profile(name, &roots).map_err(refused)?;
+    let (name, profile) = settings.profile(choice.name, &roots)?;
     let mut state = State::new(profile, &cwd);
     protect_configuration(settings, &mut state)?;
-    Ok(InForce { profile: name.to_owned(), state })
+    Ok(InForce { profile: name, state })
 }
 
 /// The policy that the launcher will make of the state, in a context of this process.
@@ -79,7 +76,10 @@ fn protect_configuration(settings: &Settings, state: &mut State) -> Result<(), F
     else {
         return Ok(());
     };
-    for file in settings.files().filter_map(|file| std::fs::canonicalize(file).ok()) {
+    let files = settings.files().filter_map(|file| std::fs::canonicalize(file).ok());
+    // What a person trusts is kept there, whether or not it exists yet.
+    let data = env::data_directory().map(|path| std::fs::canonicalize(&path).unwrap_or(path));
+    for file in files.chain(data) {
         if policy.access(&file) != Some(Access::Write) {
             continue;
         }

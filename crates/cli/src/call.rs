@@ -26,7 +26,7 @@ use target::Target;
 
 /// Runs the command.
 pub(crate) fn run(global: &Global, arguments: CallArguments) -> Result<ExitCode, Failure> {
-    let settings = Settings::load(global.config.as_deref())?;
+    let settings = Settings::load_in(global.config.as_deref(), arguments.directory.as_deref())?;
     let target = Target::find(&settings, &arguments.target)?;
     let choice = ProfileChoice {
         name: arguments.profile.as_deref(),
@@ -53,7 +53,7 @@ struct Call<'a> {
 impl Call<'_> {
     fn warn_about(&self, settings: &Settings) {
         for warning in settings.warnings() {
-            terminal::warn(&warning.to_string());
+            terminal::warn(warning);
         }
     }
 

@@ -58,6 +58,12 @@ pub(crate) fn configuration_directory() -> Option<PathBuf> {
     Some(base.join("plenipo"))
 }
 
+/// Where what must survive is kept: `$XDG_DATA_HOME/plenipo` or `~/.local/share/plenipo`.
+pub(crate) fn data_directory() -> Option<PathBuf> {
+    let base = absolute("XDG_DATA_HOME").or_else(|| Some(home()?.join(".local/share")))?;
+    Some(base.join("plenipo"))
+}
+
 /// The home directory that the passwd file names for the user of this process: nothing that a caller's environment
 /// says can change it.
 pub(crate) fn passwd_home() -> Option<PathBuf> {

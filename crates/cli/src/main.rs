@@ -6,7 +6,9 @@
 mod arguments;
 mod authority;
 mod call;
+mod configuration;
 mod doctor;
+mod edit;
 mod env;
 mod failure;
 mod man;
@@ -17,6 +19,7 @@ mod servers;
 mod settings;
 mod terminal;
 mod tools;
+mod trust;
 
 use std::ffi::OsStr;
 use std::process::ExitCode;
@@ -41,6 +44,10 @@ fn main() -> ExitCode {
         Command::Sandbox(sandbox) => return sandbox::run(sandbox, global.config),
         Command::Tools(tools) => tools::run(&global, &tools),
         Command::Servers => servers::run(&global),
+        Command::Add(add) => edit::add(&global, &add),
+        Command::Remove { name } => edit::remove(&global, &name),
+        Command::Trust(trust) => trust::run(&global, &trust),
+        Command::Config(command) => configuration::run(&global, &command),
         Command::Doctor => doctor::run(&global),
         Command::Server(ServerCommand::Workspace) => serve::workspace(&global),
         Command::Man { directory } => man::write(&directory),

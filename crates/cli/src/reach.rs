@@ -8,12 +8,11 @@ use std::sync::Arc;
 use plenipo_connect::config::{ServerConfig, ServerState, StartContext, TransportSettings};
 use plenipo_connect::observer::{Event, Observer};
 use plenipo_connect::{
-    ConnectOptions, Endpoint, EraHint, LauncherProvider, Member, ServerName, StdioCommand,
-    environment,
+    ConnectOptions, EraHint, LauncherProvider, Member, ServerName, StdioCommand, environment,
 };
 
 use crate::arguments::Global;
-use crate::failure::{Code, Failure, with_sources};
+use crate::failure::{Code, Failure};
 use crate::settings::Settings;
 use crate::{authority, env, terminal};
 
@@ -101,13 +100,10 @@ impl Reachable {
         let mut context = StartContext::new(&lookup);
         context.home = home.as_deref();
         context.directory = Some(&host.directory);
-        let endpoint = Endpoint::try_from(config.endpoint(&context)?).map_err(|error| {
-            Failure::usage(format!(
-                "failed to reach server `{}`: {}",
-                self.name,
-                with_sources(&error)
-            ))
-        })?;
+        for warning in &config.warnings {
+            terminal::warn(&warning.to_string());
+        }
+        let endpoint = config.endpoint(&context)?;
         Ok(Member::new(self.name.clone(), endpoint, options))
     }
 }

@@ -100,7 +100,7 @@ fn from_profile(
     arguments: &SandboxArguments,
     config: Option<PathBuf>,
 ) -> Result<Result<LaunchRequest, LaunchError>, Failure> {
-    let settings = Settings::load(config.as_deref())?;
+    let settings = Settings::load_in(config.as_deref(), arguments.cd.as_deref())?;
     let choice = ProfileChoice {
         name: arguments.permission_profile.as_deref(),
         directory: arguments.cd.as_deref(),
@@ -132,6 +132,7 @@ fn protections() -> Result<Protections, LaunchError> {
         protections = protections.with_home(&home);
     }
     protections.read_only.extend(env::configuration_directory());
+    protections.read_only.extend(env::data_directory());
     Ok(protections)
 }
 

@@ -11,7 +11,8 @@ use crate::settings::Settings;
 
 /// Serves on stdin and stdout until stdin ends.
 pub(crate) fn workspace(global: &Global) -> Result<ExitCode, Failure> {
-    let settings = Settings::load(global.config.as_deref())?;
+    // A project has no say in how commands are run.
+    let settings = Settings::of_user(global.config.as_deref())?;
     let mut options = ServerOptions::default();
     options.inherited_environment = env::variables();
     if settings.allow_unsandboxed() {

@@ -1,7 +1,12 @@
-//! Configuration in force: the managed file, then the user's.
+//! Configuration in force: the managed file, the user's, and the project's if the user consented to it.
+//!
+//! A server's table comes whole from the strongest layer that has it. What a project's file says takes part only
+//! after consent to its digest, and then only where it takes nothing away from the stronger layers.
 
-use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
+mod profiles;
+mod project;
+mod reading;
+
 use std::path::{Path, PathBuf};
 
 use plenipo_connect::config::{Config, Origin, ServerConfig, parse};
@@ -11,41 +16,67 @@ use plenipo_policy::{PermissionTables, parse_permissions};
 use crate::env;
 use crate::failure::Failure;
 
+pub(crate) use project::{Consent, FILE_NAME, Project, ProjectFile};
+pub(crate) use reading::read;
+use reading::{read_managed, read_optional, unreadable};
+
 /// Written by the machine's administrator; cannot be overridden.
-const MANAGED: &str = "/etc/plenipo/plenipo.toml";
-const FILE_NAME: &str = "plenipo.toml";
-/// Longest configuration file that is read.
-const MAX_CONFIG_BYTES: u64 = 16 * 1024 * 1024;
+pub(crate) const MANAGED: &str = "/etc/plenipo/plenipo.toml";
 
 /// The layers, strongest first, and where they came from.
 #[derive(Debug, Default)]
 pub(crate) struct Settings {
+    /// Managed and user.
     layers: Vec<(PathBuf, Config)>,
     /// The user's file: the one given, else the usual place, whether it exists or not.
     pub(crate) user_file: Option<PathBuf>,
+    /// The file in the directory that is worked in, trusted or not.
+    pub(crate) project: Option<Project>,
+    notices: Vec<String>,
 }
 
 impl Settings {
-    /// Reads the layers. `given` is `--config`; without it `$PLENIPO_CONFIG`, then the user's usual place. A file that
-    /// was named has to exist.
+    /// Reads the layers for work in the current directory.
     pub(crate) fn load(given: Option<&Path>) -> Result<Self, Failure> {
+        Self::load_in(given, None)
+    }
+
+    /// Reads the layers. `given` is `--config`; without it `$PLENIPO_CONFIG`, then the user's usual place. A file that
+    /// was named has to exist. `directory` is `-C`, else the current one: the project's.
+    pub(crate) fn load_in(given: Option<&Path>, directory: Option<&Path>) -> Result<Self, Failure> {
+        let mut settings = Self::of_user(given)?;
+        let found = match directory {
+            Some(directory) => Some(directory.to_path_buf()),
+            None => env::current_directory().ok(),
+        };
+        let Some(directory) = found else { return Ok(settings) };
+        match ProjectFile::find(&directory, |file| settings.reads(file)) {
+            Ok(None) => {}
+            Ok(Some(file)) => settings.add_project(file)?,
+            Err(notice) => settings.notices.push(notice),
+        }
+        Ok(settings)
+    }
+
+    /// The managed layer only.
+    pub(crate) fn managed() -> Result<Self, Failure> {
         let mut settings = Self::default();
         let managed = Path::new(MANAGED);
-        if let Some(text) = read_optional(managed)? {
-            check_managed(managed)?;
+        if let Some(text) = read_managed(managed)? {
             settings.add(managed, &text, Origin::Managed)?;
         }
-        let named = given.map(Path::to_path_buf).or_else(|| {
-            env::variable("PLENIPO_CONFIG").filter(|value| !value.is_empty()).map(PathBuf::from)
-        });
-        if let Some(path) = named {
-            let path = std::path::absolute(&path).map_err(|error| unreadable(&path, &error))?;
-            let text = read(&path).map_err(|error| unreadable(&path, &error))?;
-            settings.add(&path, &text, Origin::User)?;
-            settings.user_file = Some(path);
-        } else if let Some(directory) = env::configuration_directory() {
-            let path = directory.join(FILE_NAME);
-            if let Some(text) = read_optional(&path)? {
+        Ok(settings)
+    }
+
+    /// The managed and the user's layer only.
+    pub(crate) fn of_user(given: Option<&Path>) -> Result<Self, Failure> {
+        let mut settings = Self::managed()?;
+        if let Some((path, named)) = Self::user_file(given)? {
+            let text = match named {
+                true => Some(read(&path).map_err(|error| unreadable(&path, &error))?),
+                false => read_optional(&path)?,
+            };
+            if let Some(text) = text {
                 settings.add(&path, &text, Origin::User)?;
             }
             settings.user_file = Some(path);
@@ -53,20 +84,65 @@ impl Settings {
         Ok(settings)
     }
 
+    /// Where the user's file is, and whether it was named; absent without a home directory.
+    pub(crate) fn user_file(given: Option<&Path>) -> Result<Option<(PathBuf, bool)>, Failure> {
+        let named = given.map(Path::to_path_buf).or_else(|| {
+            env::variable("PLENIPO_CONFIG").filter(|value| !value.is_empty()).map(PathBuf::from)
+        });
+        if let Some(path) = named {
+            let path = std::path::absolute(&path).map_err(|error| unreadable(&path, &error))?;
+            return Ok(Some((path, true)));
+        }
+        Ok(env::configuration_directory().map(|directory| (directory.join(FILE_NAME), false)))
+    }
+
     fn add(&mut self, path: &Path, text: &str, origin: Origin) -> Result<(), Failure> {
         let config = parse(text, &path.display().to_string(), origin)?;
+        self.notices.extend(config.refused.iter().map(ToString::to_string));
+        self.notices.extend(config.warnings.iter().map(ToString::to_string));
         self.layers.push((path.to_path_buf(), config));
         Ok(())
     }
 
-    /// Files that were read, strongest first.
-    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
-        self.layers.iter().map(|(path, _)| path.as_path())
+    fn add_project(&mut self, file: ProjectFile) -> Result<(), Failure> {
+        let project = Project::judge(file, &self.taken(), &self.permissions()?)?;
+        self.notices.extend(project.notices());
+        self.project = Some(project);
+        Ok(())
     }
 
-    /// Keys that are recognised and not honoured yet, outside servers.
-    pub(crate) fn warnings(&self) -> impl Iterator<Item = &ConfigError> {
-        self.layers.iter().flat_map(|(_, config)| &config.warnings)
+    /// Whether one of the stronger layers is this very file.
+    pub(crate) fn reads(&self, file: &Path) -> bool {
+        let real = |path: &Path| std::fs::canonicalize(path).ok();
+        let file = real(file);
+        file.is_some() && self.layers.iter().any(|(path, _)| real(path) == file)
+    }
+
+    /// Names that a project may not use, with whose they are.
+    pub(crate) fn taken(&self) -> Vec<(ServerName, Origin)> {
+        let of = |config: &Config| -> Vec<(ServerName, Origin)> {
+            config.server_names().map(|name| (name.clone(), config.origin)).collect()
+        };
+        self.layers.iter().flat_map(|(_, config)| of(config)).collect()
+    }
+
+    /// Files that are in force, strongest first.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
+        let project = self.project.iter().filter(|project| project.is_trusted());
+        self.layers.iter().map(|(path, _)| path.as_path()).chain(project.map(Project::path))
+    }
+
+    /// The layers that are in force, strongest first, with their files.
+    pub(crate) fn layers(&self) -> impl Iterator<Item = (&Path, &Config)> {
+        let project =
+            self.project.iter().filter_map(|project| Some((project.path(), project.in_force()?)));
+        self.layers.iter().map(|(path, config)| (path.as_path(), config)).chain(project)
+    }
+
+    /// What a person should know, each once: keys that are recognised and not honoured yet, entries that are refused,
+    /// a project's file that nobody consented to.
+    pub(crate) fn warnings(&self) -> impl Iterator<Item = &str> {
+        self.notices.iter().map(String::as_str)
     }
 
     /// A server comes whole from the strongest layer that has it.
@@ -74,15 +150,21 @@ impl Settings {
         &self,
         name: &str,
     ) -> Option<(ServerName, Result<ServerConfig, ConfigError>)> {
-        let found = self.layers.iter().flat_map(|(_, config)| &config.servers);
-        found
-            .into_iter()
+        self.layers()
+            .flat_map(|(_, config)| &config.servers)
             .find(|(present, _)| present.as_str() == name)
             .map(|(name, server)| (name.clone(), server.clone()))
     }
 
+    /// Names of servers that may be used, strongest layer first; a name may come twice.
     pub(crate) fn server_names(&self) -> impl Iterator<Item = &ServerName> {
-        self.layers.iter().flat_map(|(_, config)| config.server_names())
+        self.layers().flat_map(|(_, config)| config.server_names())
+    }
+
+    /// Why a server that only a project's file defines cannot be used, if `text` (a server, or a server and a tool)
+    /// names one.
+    pub(crate) fn refused_server(&self, text: &str) -> Option<Failure> {
+        self.project.as_ref()?.refusal(text)
     }
 
     /// The launcher that an operator put in place of this program.
@@ -90,16 +172,17 @@ impl Settings {
         self.layers.iter().find_map(|(_, config)| config.launcher.as_deref())
     }
 
-    pub(crate) fn default_permissions(&self) -> Option<&str> {
-        self.layers.iter().find_map(|(_, config)| config.default_permissions.as_deref())
-    }
-
     /// Whether an operator lets commands run without a launcher.
     pub(crate) fn allow_unsandboxed(&self) -> bool {
         self.layers.iter().any(|(_, config)| config.allow_unsandboxed)
     }
 
-    /// Named profiles; a stronger layer's name wins.
+    /// The user's profile of a call that names none, whatever a project says.
+    fn default_permissions(&self) -> Option<&str> {
+        self.layers.iter().find_map(|(_, config)| config.default_permissions.as_deref())
+    }
+
+    /// Named profiles of the managed and the user's file; a stronger layer's name wins.
     pub(crate) fn permissions(&self) -> Result<PermissionTables, Failure> {
         let mut tables = PermissionTables::default();
         for (path, config) in &self.layers {
@@ -109,36 +192,4 @@ impl Settings {
         }
         Ok(tables)
     }
-}
-
-fn read_optional(path: &Path) -> Result<Option<String>, Failure> {
-    match read(path) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(unreadable(path, &error)),
-    }
-}
-
-fn read(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    std::fs::File::open(path)?.take(MAX_CONFIG_BYTES + 1).read_to_string(&mut text)?;
-    if u64::try_from(text.len()).unwrap_or(u64::MAX) > MAX_CONFIG_BYTES {
-        return Err(io::Error::other("it is longer than 16 MiB"));
-    }
-    Ok(text)
-}
-
-/// A managed file that others could write is nobody's authority.
-fn check_managed(path: &Path) -> Result<(), Failure> {
-    const OTHERS_MAY_WRITE: u32 = 0o022;
-    let metadata = std::fs::metadata(path).map_err(|error| unreadable(path, &error))?;
-    if metadata.uid() == 0 && metadata.mode() & OTHERS_MAY_WRITE == 0 {
-        return Ok(());
-    }
-    Err(Failure::usage(format!("{} can be written by others than root", path.display()))
-        .with_hint("the managed configuration has to belong to root, with no group or world write"))
-}
-
-fn unreadable(path: &Path, error: &io::Error) -> Failure {
-    Failure::usage(format!("failed to read the configuration {}: {error}", path.display()))
 }

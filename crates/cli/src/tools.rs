@@ -60,6 +60,9 @@ fn one(
         Some(Ok(reachable)) => Ok((reachable.name.clone(), Ok(reachable))),
         Some(Err(unreachable)) => Err(unreachable.into_failure(name)),
         None => {
+            if let Some(refused) = settings.refused_server(name) {
+                return Err(refused);
+            }
             let known: Vec<String> =
                 Reachable::all(settings).into_iter().map(|(name, _)| name.to_string()).collect();
             Err(Failure::usage(format!("no server is called `{name}`"))
@@ -77,6 +80,9 @@ pub(crate) async fn list(
     let directory = env::current_directory().map_err(|error| {
         Failure::usage(format!("failed to find the current directory: {error}"))
     })?;
+    for warning in settings.warnings() {
+        terminal::warn(warning);
+    }
     let host = Host::new(global, settings, &directory);
     let mut listed = Vec::new();
     let mut members: Vec<Member> = Vec::new();

@@ -37,8 +37,7 @@ use std::path::PathBuf;
 pub use format::Format;
 use plenipo_redact::Secret;
 pub use server::{
-    Endpoint, HeaderValueSource, HttpEndpoint, HttpSettings, ServerConfig, ServerState,
-    StdioSettings, TransportSettings,
+    HeaderValueSource, HttpSettings, ServerConfig, ServerState, StdioSettings, TransportSettings,
 };
 pub use template::{StartContext, Template};
 

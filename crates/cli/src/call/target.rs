@@ -36,6 +36,9 @@ impl Target {
 }
 
 fn unknown(settings: &Settings, text: &str) -> Failure {
+    if let Some(refused) = settings.refused_server(text) {
+        return refused;
+    }
     let mut names: Vec<&str> = settings.server_names().map(ServerName::as_str).collect();
     names.push(ServerName::WORKSPACE);
     names.sort_unstable();

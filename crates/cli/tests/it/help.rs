@@ -11,6 +11,10 @@ fn help_of_every_command() {
         vec!["--help"],
         vec!["call", "--help"],
         vec!["sandbox", "--help"],
+        vec!["add", "--help"],
+        vec!["remove", "--help"],
+        vec!["trust", "--help"],
+        vec!["config", "--help"],
         vec!["doctor", "--help"],
         vec!["server", "workspace", "--help"],
     ] {

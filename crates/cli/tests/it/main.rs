@@ -10,12 +10,16 @@
 mod call;
 mod cases;
 mod doctor;
+mod edit;
 mod enforcer;
+mod foreign;
 mod golden;
 mod help;
 mod interrupt;
+mod layers;
 mod peers;
 mod reference;
 mod sandbox;
 mod servers;
 mod support;
+mod trust;

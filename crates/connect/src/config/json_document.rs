@@ -22,7 +22,11 @@ pub(super) fn parse(root: &Place<'_>, text: &str) -> Result<Table, ConfigError> 
         if let Some(end) = reason.rfind(" at line ") {
             reason.truncate(end);
         }
-        place.fault(format!("is not JSON: {} (column {})", shown(&reason), error.column()))
+        let column = match error.column() {
+            0 => String::new(),
+            column => format!(" (column {column})"),
+        };
+        place.fault(format!("is not JSON: {}{column}", shown(&reason)))
     })?;
     let document = Document { root, text: &plain };
     let node = document.node(whole, 0)?;

@@ -2,17 +2,18 @@
 //! placeholders are filled in.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use plenipo_redact::{REDACTED, Secret, redacted_url};
+use plenipo_redact::Secret;
 
 use super::template::{StartContext, Template};
 use crate::catalog::ToolFilter;
 use crate::environment;
-use crate::error::ConfigError;
+use crate::error::{ConfigError, HttpFault};
 use crate::options::ConnectOptions;
+use crate::transport::Endpoint;
+use crate::transport::http::HttpEndpoint;
 use crate::transport::stdio::StdioCommand;
 
 /// One server.
@@ -120,31 +121,6 @@ pub enum HeaderValueSource {
     Variable(Template),
 }
 
-/// What to start or to reach: nothing is left to fill in.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub enum Endpoint {
-    /// A process.
-    Stdio(StdioCommand),
-    /// A URL.
-    Http(HttpEndpoint),
-}
-
-/// An HTTP server with the headers that every request to it carries.
-///
-/// The headers are secrets: they go to the origin of `url` and nowhere else.
-#[derive(Clone)]
-#[non_exhaustive]
-pub struct HttpEndpoint {
-    /// Begins with `http://` or `https://`, has a host and no user information, and is printable
-    /// ASCII without spaces.
-    pub url: String,
-    /// Valid names (RFC 9110 tokens) and values (no control characters); no name twice.
-    pub headers: Vec<(String, Secret<String>)>,
-    /// Prints more headers, as one JSON object of strings; with its whole environment.
-    pub headers_helper: Option<StdioCommand>,
-}
-
 impl ServerConfig {
     /// Fills the placeholders in, once.
     ///
@@ -153,8 +129,8 @@ impl ServerConfig {
     /// header that is none once it is filled in.
     pub fn endpoint(&self, context: &StartContext<'_>) -> Result<Endpoint, ConfigError> {
         match &self.transport {
-            TransportSettings::Stdio(stdio) => stdio.command(context).map(Endpoint::Stdio),
-            TransportSettings::Http(http) => http.endpoint(context).map(Endpoint::Http),
+            TransportSettings::Stdio(stdio) => stdio.command(context).map(Endpoint::from),
+            TransportSettings::Http(http) => http.endpoint(context).map(Endpoint::from),
         }
     }
 
@@ -218,37 +194,32 @@ impl HttpSettings {
     /// As for [`ServerConfig::endpoint`].
     pub fn endpoint(&self, context: &StartContext<'_>) -> Result<HttpEndpoint, ConfigError> {
         let url = self.url.expand(context)?;
-        super::http::check_url(&url).map_err(|reason| self.url.fault(reason))?;
-        let mut headers = Vec::new();
-        if let Some(name) = &self.bearer_token_env_var {
-            let token = self.bearer_token(name, context)?;
-            headers.push(("Authorization".to_owned(), Secret::new(format!("Bearer {token}"))));
-        }
+        let at = |value: &Template| {
+            let value = value.clone();
+            move |fault: HttpFault| value.fault(fault.to_string())
+        };
+        let mut endpoint = HttpEndpoint::new(&url).map_err(at(&self.url))?;
         for (name, source) in &self.headers {
             let (HeaderValueSource::Written(value) | HeaderValueSource::Variable(value)) = source;
-            if self.bearer_token_env_var.is_some() && name.eq_ignore_ascii_case("authorization") {
-                continue;
-            }
-            let text = value.expand(context)?;
-            if text.trim().is_empty() {
+            let text = Secret::new(value.expand(context)?);
+            if text.expose().trim().is_empty() {
                 return Err(value.fault("is empty once its variables are filled in"));
             }
-            super::http::check_header_value(&text).map_err(|reason| value.fault(reason))?;
-            headers.push((name.clone(), Secret::new(text)));
+            endpoint.header(name, &text).map_err(at(value))?;
         }
-        let headers_helper = self.headers_helper.as_deref().and_then(<[_]>::split_first);
-        let headers_helper = headers_helper
-            .map(|(command, args)| {
-                let mut helper = program(command, args, context)?;
-                let nothing = BTreeMap::new();
-                helper.environment(environment::build(context.lookup, &[], &nothing));
-                if let Some(directory) = context.directory {
-                    helper.current_dir(directory);
-                }
-                Ok(helper)
-            })
-            .transpose()?;
-        Ok(HttpEndpoint { url, headers, headers_helper })
+        if let Some(name) = &self.bearer_token_env_var {
+            let token = Secret::new(self.bearer_token(name, context)?);
+            endpoint.bearer(&token).map_err(at(&self.url))?;
+        }
+        if let Some((command, args)) = self.headers_helper.as_deref().and_then(<[_]>::split_first) {
+            let mut helper = program(command, args, context)?;
+            helper.environment(environment::build(context.lookup, &[], &BTreeMap::new()));
+            if let Some(directory) = context.directory {
+                helper.current_dir(directory);
+            }
+            endpoint.headers_helper(helper);
+        }
+        Ok(endpoint)
     }
 
     fn bearer_token(&self, name: &str, context: &StartContext<'_>) -> Result<String, ConfigError> {
@@ -258,23 +229,9 @@ impl HttpSettings {
         };
         let value = (context.lookup)(name).ok_or_else(|| fault("is not set"))?;
         let value = value.into_string().map_err(|_| fault("is not UTF-8"))?;
-        let value = value.trim();
-        if value.is_empty() {
-            return Err(fault("is empty"));
+        match value.trim() {
+            "" => Err(fault("is empty")),
+            token => Ok(token.to_owned()),
         }
-        super::http::check_header_value(value).map_err(|reason| fault(&reason))?;
-        Ok(value.to_owned())
-    }
-}
-
-impl fmt::Debug for HttpEndpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let headers: Vec<_> =
-            self.headers.iter().map(|(name, _)| format!("{name}: {REDACTED}")).collect();
-        f.debug_struct("HttpEndpoint")
-            .field("url", &redacted_url(&self.url))
-            .field("headers", &headers)
-            .field("headers_helper", &self.headers_helper)
-            .finish()
     }
 }

@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::fmt;
 
+use crate::text::harmless;
+
 /// A fault in a configuration file, with its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -20,6 +22,12 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
+    /// A fault without a hint.
+    #[must_use]
+    pub fn new(file: &str, line: usize, key: &str, reason: impl Into<String>) -> Self {
+        Self { file: file.to_owned(), line, key: key.to_owned(), reason: reason.into(), hint: None }
+    }
+
     /// What to try, as a sentence.
     #[must_use]
     pub fn hint(&self) -> Option<&str> {
@@ -29,7 +37,8 @@ impl ConfigError {
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "read {}:{}: ", self.file, self.line)?;
+        let file: String = self.file.chars().map(harmless).collect();
+        write!(f, "read {file}:{}: ", self.line)?;
         if !self.key.is_empty() {
             write!(f, "`{}` ", self.key)?;
         }

@@ -1,7 +1,7 @@
 use std::ffi::{OsStr, OsString};
 
-use plenipo_connect::config::{Endpoint, ServerState, StartContext, parse};
-use plenipo_connect::{Config, ConnectOptions, Origin, ServerName};
+use plenipo_connect::config::{ServerState, StartContext, parse};
+use plenipo_connect::{Config, ConnectOptions, Endpoint, Origin, ServerName};
 use proptest::prelude::*;
 
 const WHOLE: &str = r#"
@@ -190,6 +190,73 @@ fn a_byte_order_mark_and_keys_of_other_parts_are_tolerated() {
     );
 }
 
+#[test]
+fn relative_commands_and_directories_are_taken_from_where_the_host_works() {
+    let started = |body: &str| {
+        let config = read(&format!("[mcp_servers.a]\n{body}"));
+        let server = config.servers.into_values().next().unwrap().unwrap();
+        let nothing = |_: &str| None;
+        let mut context = StartContext::new(&nothing);
+        context.directory = Some(std::path::Path::new("/work"));
+        let Endpoint::Stdio(command) = server.endpoint(&context).unwrap() else {
+            panic!("it has a command")
+        };
+        let shown = format!("{command:?}");
+        let cwd = shown.split("cwd: ").nth(1).unwrap().trim_end_matches(" }").to_owned();
+        format!("{} in {cwd}", command.program().display())
+    };
+    assert_eq!(started("command = \"npx\""), "npx in Some(\"/work\")");
+    assert_eq!(started("command = \"bin/x\"\ncwd = \"sub\""), "/work/bin/x in Some(\"/work/sub\")");
+    assert_eq!(started("command = \"/x\"\ncwd = \"/srv\""), "/x in Some(\"/srv\")");
+}
+
+#[test]
+fn disabled_in_any_programs_words_is_disabled() {
+    for (file, text) in [
+        ("plenipo.toml", "[mcp_servers.a]\ncommand = \"x\"\nenabled = false"),
+        ("mcp.json", "{\"mcpServers\": {\"a\": {\"command\": \"x\", \"disabled\": true}}}"),
+        ("mcp.json", "{\"servers\": {\"a\": {\"command\": \"x\", \"enabled\": false}}}"),
+    ] {
+        let config = parse(text, file, Origin::User).unwrap();
+        let server = config.servers.into_values().next().unwrap().unwrap();
+        assert!(matches!(server.state, ServerState::Disabled { .. }), "{text}");
+    }
+}
+
+#[test]
+fn deep_nesting_is_refused_and_does_not_overflow() {
+    for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
+        let deep = format!("{}1{}", open.repeat(100_000), close.repeat(100_000));
+        let json = format!("{{\"mcpServers\": {deep}}}");
+        assert!(parse(&json, "mcp.json", Origin::User).is_err());
+    }
+    let toml = format!("a = {}{}", "[".repeat(100_000), "]".repeat(100_000));
+    assert!(parse(&toml, "plenipo.toml", Origin::Project).is_err());
+}
+
+#[test]
+fn a_template_is_filled_in_once_and_shows_no_value() {
+    let config = read(
+        "[mcp_servers.a]\ncommand = \"c\"\n\
+         env = { A = \"${X}-${Y:-d}-$${X}-$5\", B = \"${EMPTY:-d}\", C = \"${EMPTY}\" }\n",
+    );
+    let server = config.servers.into_values().next().unwrap().unwrap();
+    let host = |name: &str| match name {
+        "X" => Some(OsString::from("${Y}$${X}")),
+        "EMPTY" => Some(OsString::new()),
+        _ => None,
+    };
+    let Endpoint::Stdio(command) = server.endpoint(&StartContext::new(&host)).unwrap() else {
+        panic!("it has a command")
+    };
+    let shown: Vec<_> = command
+        .variables()
+        .map(|(name, value)| format!("{}={}", name.display(), value.display()))
+        .collect();
+    assert_eq!(shown, ["A=${Y}$${X}-d-${X}-$5", "B=d", "C="]);
+    assert!(format!("{server:?}").contains("${X}[redacted]${Y:-[redacted]}[redacted]"));
+}
+
 proptest! {
     #[test]
     fn reading_never_panics(
@@ -211,6 +278,11 @@ proptest! {
             std::hint::black_box(parse(&server, "f", origin).is_ok());
             std::hint::black_box(parse(&format!("{known} = {value}"), "f", origin).is_ok());
             std::hint::black_box(parse(&format!("[{text}]\n{text} = {value}"), "f", origin).is_ok());
+            std::hint::black_box(parse(&format!("{{{text}"), "f", origin).is_ok());
+            for servers in ["mcpServers", "servers"] {
+                let json = format!("{{\"{servers}\": {{\"a\": {{\"{known}\": {value}, {text}}}}}}}");
+                std::hint::black_box(parse(&json, "f", origin).is_ok());
+            }
         }
     }
 }

@@ -2,8 +2,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use plenipo_connect::{
-    Connection, Endpoint, ErrorKind, Fault, HttpClient, HttpClientOptions, HttpEndpoint, HttpFault,
-    Origin, ServerName, StdioCommand, config,
+    Connection, ErrorKind, Fault, HttpClient, HttpClientOptions, HttpEndpoint, HttpFault, Origin,
+    ServerName, StdioCommand, config,
 };
 use plenipo_redact::Secret;
 use plenipo_testkit::Fixture;
@@ -357,8 +357,7 @@ async fn what_a_configuration_describes_is_what_is_sent() {
         "TOK" => Some(TOKEN.into()),
         _ => None,
     };
-    let configured = server.endpoint(&config::StartContext::new(&lookup)).unwrap();
-    let endpoint = Endpoint::try_from(configured).unwrap();
+    let endpoint = server.endpoint(&config::StartContext::new(&lookup)).unwrap();
     assert!(!format!("{endpoint:?}").contains(TOKEN));
     let name = ServerName::new("web").unwrap();
     let connection = Connection::open(name, &endpoint, web.options.clone()).await.unwrap();

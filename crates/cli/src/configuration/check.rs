@@ -1,0 +1,191 @@
+//! `plenipo config check`: every fault at once, of every file, whether or not the rest can be used.
+
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+
+use plenipo_connect::ConfigError;
+use plenipo_connect::config::{Config, Format, Origin, ServerState, parse};
+use plenipo_policy::{PermissionTables, parse_permissions};
+use serde_json::{Value, json};
+
+use super::print;
+use crate::arguments::Global;
+use crate::env;
+use crate::failure::{Code, Failure};
+use crate::settings::{MANAGED, Project, ProjectFile, Settings, read};
+
+#[derive(Default)]
+struct Findings {
+    files: Vec<String>,
+    faults: Vec<Finding>,
+    /// What keeps nothing from working.
+    notes: Vec<Finding>,
+}
+
+struct Finding {
+    text: String,
+    hint: Option<String>,
+    place: Value,
+}
+
+impl From<&ConfigError> for Finding {
+    fn from(error: &ConfigError) -> Self {
+        let key = if error.key.is_empty() { String::new() } else { format!("`{}` ", error.key) };
+        Self {
+            text: format!("{}:{}: {key}{}", error.file, error.line, error.reason),
+            hint: error.hint().map(str::to_owned),
+            place: json!({
+                "file": error.file, "line": error.line, "key": error.key, "reason": error.reason,
+                "hint": error.hint(),
+            }),
+        }
+    }
+}
+
+impl Finding {
+    fn new(file: &str, reason: &str) -> Self {
+        Self {
+            text: format!("{file}: {reason}"),
+            hint: None,
+            place: json!({"file": file, "line": null, "key": "", "reason": reason, "hint": null}),
+        }
+    }
+}
+
+pub(super) fn run(global: &Global, file: Option<&Path>) -> Result<ExitCode, Failure> {
+    let mut findings = Findings::default();
+    match file {
+        Some(file) => {
+            let file = std::path::absolute(file).unwrap_or_else(|_| file.to_path_buf());
+            findings.file(&file, Origin::User, true);
+        }
+        None => findings.layers(global)?,
+    }
+    findings.show(global)?;
+    Ok(if findings.faults.is_empty() { ExitCode::SUCCESS } else { Code::Usage.into() })
+}
+
+impl Findings {
+    fn layers(&mut self, global: &Global) -> Result<(), Failure> {
+        self.file(Path::new(MANAGED), Origin::Managed, false);
+        if let Some((path, named)) = Settings::user_file(global.config.as_deref())? {
+            self.file(&path, Origin::User, named);
+        }
+        match Settings::of_user(global.config.as_deref()) {
+            Ok(settings) => self.project(&settings),
+            // Its fault is in the list already, unless it is one of the file itself.
+            Err(failure) if self.faults.is_empty() => {
+                self.faults.push(Finding::new(MANAGED, failure.message()));
+            }
+            Err(_) => {}
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, path: &Path, origin: Origin, required: bool) {
+        let name = path.display().to_string();
+        let text = match read(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !required => return,
+            Err(error) => return self.faults.push(Finding::new(&name, &error.to_string())),
+        };
+        self.files.push(name.clone());
+        match parse(&text, &name, origin) {
+            Ok(config) => self.config(&config, &name),
+            Err(fault) => self.faults.push((&fault).into()),
+        }
+    }
+
+    fn config(&mut self, config: &Config, file: &str) {
+        let servers = config.servers.values().filter_map(|server| server.as_ref().err());
+        let mut faults: Vec<&ConfigError> = config.refused.iter().chain(servers).collect();
+        faults.sort_by_key(|fault| fault.line);
+        self.faults.extend(faults.into_iter().map(Finding::from));
+        self.notes.extend(config.warnings.iter().map(Finding::from));
+        for (name, server) in &config.servers {
+            let Ok(server) = server else { continue };
+            self.notes.extend(server.warnings.iter().map(Finding::from));
+            if let ServerState::Disabled { reason } = &server.state {
+                let reason = format!("is disabled: {reason}");
+                let note = ConfigError::new(&server.file, server.line, name.as_str(), reason);
+                self.notes.push((&note).into());
+            }
+        }
+        if config.format != Format::Plenipo {
+            return;
+        }
+        let tables = config.permissions_source().map(|text| parse_permissions(text, file));
+        if let Some(Err(fault)) = tables {
+            self.faults.push(Finding {
+                text: fault.to_string(),
+                hint: fault.hint().map(str::to_owned),
+                place: json!({
+                    "file": file, "line": null, "key": "permissions",
+                    "reason": fault.to_string(), "hint": fault.hint(),
+                }),
+            });
+        }
+    }
+
+    /// Its entries that are refused, and its profiles that widen. It is read, not used, whoever trusts it.
+    fn project(&mut self, settings: &Settings) {
+        let Ok(directory) = env::current_directory() else { return };
+        let file = match ProjectFile::find(&directory, |file| settings.reads(file)) {
+            Ok(Some(file)) => file,
+            Ok(None) => return,
+            Err(notice) => return self.faults.push(Finding::new("project", &notice)),
+        };
+        let name = file.path.display().to_string();
+        self.files.push(name.clone());
+        let tables = settings.permissions().unwrap_or_else(|_| PermissionTables::default());
+        let project = match Project::judge(file, &settings.taken(), &tables) {
+            Ok(project) => project,
+            Err(failure) => return self.faults.push(Finding::new(&name, failure.message())),
+        };
+        match project.as_written() {
+            Ok(config) => self.config(config, &name),
+            Err(fault) => return self.faults.push((&fault).into()),
+        }
+        self.faults.extend(project.refused.iter().map(|(_, fault)| Finding::from(fault)));
+        // Where the limit itself has a fault, that one is in the list.
+        if settings.permissions().is_ok() {
+            let widening = settings.widening(&project, &directory);
+            self.faults.extend(widening.iter().map(|it| Finding::new(&name, it.message())));
+        }
+        if !project.is_trusted() {
+            self.notes.push(Finding::new(&name, "is not used: it is not trusted"));
+        }
+    }
+
+    fn show(&self, global: &Global) -> Result<ExitCode, Failure> {
+        if global.json {
+            let of = |findings: &[Finding]| -> Vec<Value> {
+                findings.iter().map(|finding| finding.place.clone()).collect()
+            };
+            let answer = json!({
+                "files": self.files, "faults": of(&self.faults), "notes": of(&self.notes),
+            });
+            return print(&format!("{answer}\n"));
+        }
+        let mut text = String::new();
+        for (label, findings) in [("fault", &self.faults), ("note ", &self.notes)] {
+            for finding in findings {
+                text.extend([format!("{label} {}\n", finding.text)]);
+                if let Some(hint) = &finding.hint {
+                    text.extend([format!("      hint: {hint}\n")]);
+                }
+            }
+        }
+        let files = match self.files.is_empty() {
+            true => "no configuration file".to_owned(),
+            false => self.files.join(", "),
+        };
+        let count = match self.faults.len() {
+            0 => "no faults".to_owned(),
+            1 => "1 fault".to_owned(),
+            many => format!("{many} faults"),
+        };
+        print(&format!("{text}{count} in {files}\n"))
+    }
+}

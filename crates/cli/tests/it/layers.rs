@@ -1,0 +1,230 @@
+//! Layers of configuration: which file is read, and whose table wins.
+
+use std::process::Command;
+
+use plenipo_testkit::{is_root, requires};
+use serde_json::Value;
+
+use crate::support::{Bench, Ran};
+
+fn server(command: &str) -> String {
+    format!("command = \"/nonexistent/{command}\"\n")
+}
+
+/// Which program a call to `x` wants to start.
+fn started(ran: &Ran) -> String {
+    let after = ran.stderr.split("/nonexistent/").nth(1).unwrap_or(&ran.stderr);
+    after.split('`').next().unwrap().to_owned()
+}
+
+#[test]
+fn config_replaces_the_users_file_and_the_variable_stands_in_for_it() {
+    let bench = Bench::new();
+    let usual = format!("[mcp_servers.x]\n{}[mcp_servers.usual]\n{}", server("usual"), server("y"));
+    bench.fixture.file("home/.config/plenipo/plenipo.toml", usual);
+    let given = bench.configuration(&format!("[mcp_servers.x]\n{}", server("given")));
+    let other = bench.fixture.file("other.toml", format!("[mcp_servers.x]\n{}", server("other")));
+    assert_eq!(started(&bench.run(["call", "x.y"])), "usual");
+    assert_eq!(started(&bench.run(["call", "x.y", "--config", &given])), "given");
+    bench.run(["call", "usual.y", "--config", &given]).expect(2); // replaced, not merged
+    let by_variable = |words: &[&str]| {
+        Ran::of(bench.command(words).env("PLENIPO_CONFIG", &other).output().unwrap())
+    };
+    assert_eq!(started(&by_variable(&["call", "x.y"])), "other");
+    assert_eq!(started(&by_variable(&["call", "x.y", "--config", &given])), "given");
+    bench.run(["call", "x.y", "--config", "/nonexistent/plenipo.toml"]).expect(2);
+}
+
+#[test]
+fn a_project_adds_servers_of_its_directory_only() {
+    let bench = Bench::new();
+    bench.fixture.file("workspace/plenipo.toml", format!("[mcp_servers.x]\n{}", server("project")));
+    bench.run(["trust", "--yes"]).expect(0);
+    assert_eq!(started(&bench.run(["call", "x.y"])), "project");
+    bench.fixture.directory("workspace/sub");
+    bench.run(["call", "x.y", "-C", "sub"]).expect(2); // no search upwards
+    let elsewhere =
+        bench.command(["call", "x.y", "-C"]).arg(&bench.workspace).current_dir("/").output();
+    assert_eq!(started(&Ran::of(elsewhere.unwrap())), "project");
+}
+
+#[test]
+fn a_file_that_was_named_is_the_users_wherever_it_lies() {
+    let bench = Bench::new();
+    bench.fixture.file("workspace/plenipo.toml", format!("[mcp_servers.x]\n{}", server("named")));
+    let ran = bench.run(["call", "x.y", "--config", "plenipo.toml"]);
+    assert_eq!(started(&ran), "named");
+    assert!(!ran.stderr.contains("is not used"), "{}", ran.stderr);
+}
+
+/// The program with a managed file, which is made in a mount namespace of its own: there is no other way to have one.
+fn with_managed(bench: &Bench, text: &str, words: &[&str]) -> Option<Ran> {
+    let unshare = plenipo_testkit::find_tool("unshare");
+    if !requires("unshare, and root", unshare.is_some() && is_root()) {
+        return None;
+    }
+    bench.fixture.file("etc/plenipo/plenipo.toml", text);
+    bench.fixture.file("etc/passwd", std::fs::read("/etc/passwd").unwrap());
+    let etc = bench.fixture.join("etc");
+    let script = "mount --bind \"$1\" /etc && shift && exec \"$@\"";
+    let mut command = Command::new(unshare?);
+    command
+        .args(["-m", "--propagation", "private", "sh", "-c", script, "sh"])
+        .arg(etc)
+        .arg(bench.program())
+        .args(words)
+        .current_dir(&bench.workspace)
+        .env_clear()
+        .env("HOME", &bench.home)
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin");
+    Some(Ran::of(command.output().unwrap()))
+}
+
+#[test]
+fn a_managed_server_cannot_be_overridden_and_comes_whole() {
+    let bench = Bench::new();
+    let managed = format!("[mcp_servers.x]\n{}", server("managed"));
+    let users = format!(
+        "[mcp_servers.x]\n{}env = {{ A = \"1\" }}\n[mcp_servers.u]\n{}",
+        server("user"),
+        server("u")
+    );
+    let config = bench.configuration(&users);
+    bench.fixture.file("workspace/plenipo.toml", format!("[mcp_servers.x]\n{}", server("project")));
+    let run = |words: &[&str]| with_managed(&bench, &managed, words);
+    let Some(trusted) = run(&["trust", "--yes"]) else { return };
+    assert!(trusted.stdout.contains("of the managed configuration"), "{trusted:?}");
+    assert_eq!(started(&run(&["call", "x.y", "--config", &config]).unwrap()), "managed");
+    assert_eq!(started(&run(&["call", "u.y", "--config", &config]).unwrap()), "u");
+    let shown = run(&["config", "show", "--json", "--config", &config]).unwrap();
+    let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
+    let x = shown["servers"].as_array().unwrap().iter().find(|server| server["name"] == "x");
+    assert_eq!(x.unwrap()["source"]["layer"], "managed");
+    assert_eq!(x.unwrap()["transport"]["env"], serde_json::json!({}), "nothing of the user's");
+    run(&["add", "x", "--config", &config, "--", "y"]).unwrap().expect(2);
+    run(&["call", "workspace.run", "command=true"]).unwrap().expect(0);
+}
+
+#[test]
+fn a_managed_default_limits_what_a_project_may_define() {
+    let bench = Bench::new();
+    let managed = "default_permissions = \":read-only\"\n";
+    bench.fixture.file(
+        "workspace/plenipo.toml",
+        "default_permissions = \"p\"\n[permissions.p]\nextends = \":workspace\"\n",
+    );
+    let Some(trusted) = with_managed(&bench, managed, &["trust", "--yes"]) else { return };
+    trusted.expect(0);
+    let ran = with_managed(&bench, managed, &["call", "workspace.run", "command=true"]).unwrap();
+    ran.expect(6);
+    assert!(ran.stderr.contains("would widen `:read-only`"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_managed_file_that_others_can_write_is_refused() {
+    let bench = Bench::new();
+    if with_managed(&bench, "", &["config", "path"]).is_none() {
+        return;
+    }
+    let etc = bench.fixture.join("etc");
+    let script = format!(
+        "chmod 666 {0}/plenipo/plenipo.toml; mount --bind {0} /etc && exec {1} call workspace.run command=true",
+        etc.display(),
+        bench.program().display()
+    );
+    let mut command = Command::new("unshare");
+    command
+        .args(["-m", "--propagation", "private", "sh", "-c", &script])
+        .current_dir(&bench.workspace);
+    let ran = Ran::of(command.output().unwrap());
+    ran.expect(2);
+    assert!(ran.stderr.contains("written by others"), "{}", ran.stderr);
+}
+
+#[test]
+fn paths_of_all_layers_are_shown() {
+    let bench = Bench::new();
+    let json = bench.run(["config", "path", "--json"]);
+    let places: Value = serde_json::from_str(&json.stdout).unwrap();
+    let layers: Vec<_> = places.as_array().unwrap().iter().map(|place| &place["layer"]).collect();
+    assert_eq!(layers, ["managed", "user", "project"]);
+    let user = bench.home.join(".config/plenipo/plenipo.toml");
+    assert!(bench.run(["config", "path"]).stdout.contains(&user.display().to_string()));
+}
+
+#[test]
+fn check_lists_every_fault_of_every_layer() {
+    let bench = Bench::new();
+    let config = bench.configuration(
+        "[mcp_servers.a]\ncomand = \"x\"\n[mcp_servers.b]\nurl = \"ftp://x\"\n\
+         [mcp_servers.c]\ncommand = \"c\"\nscope = []\n[mcp_servers.\"a b\"]\ncommand = \"x\"\n\
+         [mcp_servers.later]\ncommand = \"x\"\ntools = { t = { approval_mode = \"prompt\" } }\n\
+         [permissions.p]\nextend = \":workspace\"\n",
+    );
+    bench.fixture.file(
+        "workspace/plenipo.toml",
+        "[mcp_servers.a]\ncommand = \"x\"\n[permissions.w]\nextends = \":workspace\"\nnetwork = { enabled = true }\n",
+    );
+    let ran = bench.run(["config", "check", "--config", &config]);
+    insta::assert_snapshot!(ran.shown(&bench), @r#"
+    exit 2
+    fault FIXTURE/plenipo.toml:2: `mcp_servers.a.comand` is not a known key
+          hint: did you mean `command`?
+    fault FIXTURE/plenipo.toml:4: `mcp_servers.b.url` should begin with `http://` or `https://`
+    fault FIXTURE/plenipo.toml:7: `mcp_servers.c.scope` is not a known key
+          hint: did you mean `scopes`?
+    fault FIXTURE/plenipo.toml:8: `mcp_servers."a b"` is not a server name: letters, digits and `_:@/.-` only
+    fault FIXTURE/plenipo.toml:14: permissions.p.extend: unknown key
+          hint: did you mean `extends`?
+    fault WORKSPACE/plenipo.toml:1: `mcp_servers.a` takes the name of the server `a` of your configuration, which a project's file may not
+    note  FIXTURE/plenipo.toml:10: `later` is disabled: not honoured yet: `tools`
+    note  WORKSPACE/plenipo.toml: is not used: it is not trusted
+    6 faults in FIXTURE/plenipo.toml, WORKSPACE/plenipo.toml
+    "#);
+    let json = bench.run(["config", "check", "--json", "--config", &config]);
+    json.expect(2);
+    let answer: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(answer["faults"][0]["line"], 2);
+    assert_eq!(answer["faults"][0]["hint"], "did you mean `command`?");
+    let good = bench.fixture.file("good.toml", "[mcp_servers.a]\ncommand = \"x\"\n");
+    bench.run(["config", "check", &good.display().to_string()]).expect(0);
+    bench.run(["config", "check", "/nonexistent/plenipo.toml"]).expect(2);
+}
+
+#[test]
+fn show_names_sources_and_no_secrets() {
+    let bench = Bench::new();
+    let config = bench.configuration(
+        "[mcp_servers.a]\ncommand = \"a\"\nargs = [\"--api-key\", \"s3cr3t1\", \"--token=s3cr3t2\", \"ok\"]\n\
+         env = { PLAIN = \"s3cr3t3\", T = \"x-s3cr3t4-${TOK:-s3cr3t5}\" }\n\
+         [mcp_servers.b]\nurl = \"https://h/mcp?key=s3cr3t6\"\nhttp_headers = { X-A = \"s3cr3t7\", Authorization = \"Bearer ${TOK}\" }\n\
+         [mcp_servers.off]\ncommand = \"x\"\nenabled = false\n",
+    );
+    let mut command = bench.command(["config", "show", "--config", &config]);
+    let ran = Ran::of(command.env("TOK", "s3cr3t8").output().unwrap());
+    insta::assert_snapshot!(ran.shown(&bench), @r"
+    exit 0
+    a
+        a --api-key '[redacted]' '--token=[redacted]' ok
+        from user FIXTURE/plenipo.toml:1
+    b
+        https://h/mcp?[redacted]
+        from user FIXTURE/plenipo.toml:5
+    off
+        x
+        disabled: `enabled = false`
+        from user FIXTURE/plenipo.toml:8
+    ");
+    let mut command = bench.command(["config", "show", "--json", "--config", &config]);
+    let json = Ran::of(command.env("TOK", "s3cr3t8").output().unwrap());
+    for output in [&ran, &json] {
+        assert!(!output.stdout.contains("s3cr3t"), "{}", output.stdout);
+        assert!(!output.stderr.contains("s3cr3t"), "{}", output.stderr);
+    }
+    let shown: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(
+        shown["servers"][1]["transport"]["http_headers"]["Authorization"],
+        "[redacted]${TOK}"
+    );
+    assert_eq!(shown["servers"][0]["source"]["line"], 1);
+}
