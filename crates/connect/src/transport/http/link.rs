@@ -184,8 +184,7 @@ impl HttpLink {
         timeout(limit, async { while errands.join_next().await.is_some() {} }).await.ok();
         let session = self.sessions.end();
         if session.is_legacy() && session.id.is_some() {
-            let headers = HeaderMap::new();
-            let deleted = self.deliver(Method::DELETE, &session, headers, Bytes::new());
+            let deleted = self.deliver(Method::DELETE, &session, |_| {}, Bytes::new());
             // 405 means that the server ends sessions by itself; any other answer does as well.
             timeout(limit, deleted).await.ok();
         }

@@ -38,26 +38,27 @@ impl HttpLink {
         session: &Session,
         message: Message<'_>,
     ) -> Result<Response<Incoming>, HttpFault> {
-        let mut headers = HeaderMap::with_capacity(16);
-        headers.insert(header::ACCEPT, ACCEPT_BOTH);
-        headers.insert(header::CONTENT_TYPE, JSON);
-        let probes = message.method == methods::DISCOVER;
-        if probes {
-            headers.insert(headers::VERSION, HeaderValue::from_static(MODERN_VERSION));
-        }
-        if probes || session.is_modern() {
-            headers.insert(headers::METHOD, headers::encoded(message.method));
-            if let Some(name) = message.name {
-                headers.insert(headers::NAME, headers::encoded(name));
+        let Message { method, name, ref body } = message;
+        let probes = method == methods::DISCOVER;
+        let write = |headers: &mut HeaderMap| {
+            headers.insert(header::ACCEPT, ACCEPT_BOTH);
+            headers.insert(header::CONTENT_TYPE, JSON);
+            if probes {
+                headers.insert(headers::VERSION, HeaderValue::from_static(MODERN_VERSION));
             }
-        }
-        let again = is_repeatable(message.method).then(|| (headers.clone(), message.body.clone()));
-        match (self.deliver(Method::POST, session, headers, message.body).await, again) {
+            if probes || session.is_modern() {
+                headers.insert(headers::METHOD, headers::encoded(method));
+                if let Some(name) = name {
+                    headers.insert(headers::NAME, headers::encoded(name));
+                }
+            }
+        };
+        match self.deliver(Method::POST, session, write, body.clone()).await {
             // A kept connection that the server was just closing.
-            (Err(HttpFault::Broken(_)), Some((headers, body))) => {
-                self.deliver(Method::POST, session, headers, body).await
+            Err(HttpFault::Broken(_)) if is_repeatable(method) => {
+                self.deliver(Method::POST, session, write, body.clone()).await
             }
-            (response, _) => response,
+            response => response,
         }
     }
 
@@ -67,12 +68,14 @@ impl HttpLink {
         session: &Session,
         last: Option<&str>,
     ) -> Result<Response<Incoming>, HttpFault> {
-        let mut headers = HeaderMap::new();
-        headers.insert(header::ACCEPT, ACCEPT_STREAM);
-        if let Some(last) = last.and_then(|last| HeaderValue::from_str(last).ok()) {
-            headers.insert(headers::LAST_EVENT_ID, last);
-        }
-        self.deliver(Method::GET, session, headers, Bytes::new()).await
+        let last = last.and_then(|last| HeaderValue::from_str(last).ok());
+        let write = |headers: &mut HeaderMap| {
+            headers.insert(header::ACCEPT, ACCEPT_STREAM);
+            if let Some(last) = &last {
+                headers.insert(headers::LAST_EVENT_ID, last.clone());
+            }
+        };
+        self.deliver(Method::GET, session, write, Bytes::new()).await
     }
 
     /// Sends with the credentials; those of a helper are renewed once when they are refused.
@@ -80,17 +83,26 @@ impl HttpLink {
         &self,
         method: Method,
         session: &Session,
-        mut headers: HeaderMap,
+        write: impl Fn(&mut HeaderMap),
         body: Bytes,
     ) -> Result<Response<Incoming>, HttpFault> {
-        session.write(&mut headers);
-        headers.extend(self.own.iter().map(|(name, value)| (name.clone(), value.clone())));
+        let compose = |made: Option<&Made>| {
+            let mut headers = HeaderMap::with_capacity(16);
+            write(&mut headers);
+            session.write(&mut headers);
+            for (name, value) in &self.own {
+                headers.insert(name.clone(), value.clone());
+            }
+            if let Some(made) = made {
+                self.add_made(&mut headers, made);
+            }
+            headers
+        };
         let Some(helper) = &self.helper else {
-            return self.follow(&method, headers, body).await;
+            return self.follow(&method, || compose(None), body).await;
         };
         let made = helper.headers().await?;
-        let with = |made: &Made| self.with_helper(headers.clone(), made);
-        let response = self.follow(&method, with(&made), body.clone()).await?;
+        let response = self.follow(&method, || compose(Some(&made)), body.clone()).await?;
         if !is_refusal(&response) {
             return Ok(response);
         }
@@ -98,27 +110,26 @@ impl HttpLink {
             None => Ok(response),
             Some(renewed) => {
                 let_end(response.into_body());
-                self.follow(&method, with(&renewed), body).await
+                self.follow(&method, || compose(Some(&renewed)), body).await
             }
         }
     }
 
     /// The configuration's own headers win.
-    fn with_helper(&self, mut headers: HeaderMap, made: &Made) -> HeaderMap {
+    fn add_made(&self, headers: &mut HeaderMap, made: &Made) {
         self.secrets().extend(&made.secrets);
         for (name, value) in &made.headers {
             if !self.own.contains_key(name) || name == header::USER_AGENT {
                 headers.insert(name.clone(), value.clone());
             }
         }
-        headers
     }
 
     /// Sends, and sends again to where the same origin redirects.
     async fn follow(
         &self,
         method: &Method,
-        headers: HeaderMap,
+        headers: impl Fn() -> HeaderMap,
         body: Bytes,
     ) -> Result<Response<Incoming>, HttpFault> {
         let mut target = self.target();
@@ -126,7 +137,7 @@ impl HttpLink {
             let mut request = Request::new(Full::new(body.clone()));
             *request.method_mut() = method.clone();
             *request.uri_mut() = target.uri().clone();
-            *request.headers_mut() = headers.clone();
+            *request.headers_mut() = headers();
             let response = self.client.send(&target, request).await?;
             let Some(next) = redirection(&target, method, &response)? else { return Ok(response) };
             let status = response.status();

@@ -35,9 +35,12 @@ impl Secrets {
     }
 
     pub(super) fn extend(&mut self, other: &Self) {
-        self.0.extend(other.0.iter().cloned());
+        for secret in &other.0 {
+            if !self.0.contains(secret) {
+                self.0.push(secret.clone());
+            }
+        }
         self.0.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-        self.0.dedup();
     }
 
     /// `text` without them.
