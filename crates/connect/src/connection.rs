@@ -14,7 +14,7 @@ use plenipo_authority::{
 };
 use plenipo_wire::{Fragment, object};
 use tokio::sync::Mutex;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::catalog::{self, Catalog};
 use crate::error::{ConnectError, Fault, Operation};
@@ -240,12 +240,25 @@ impl Connection {
     }
 
     async fn list(&self, limit: Duration) -> Result<catalog::Listed, RequestFault> {
-        match catalog::list(&self.peer, self.modern(), limit).await {
-            Err(RequestFault::Peer(error)) if self.is_of_another_era(&error) => {
-                self.renegotiate(&error).await?;
-                catalog::list(&self.peer, self.modern(), limit).await
+        let end = Instant::now() + limit;
+        let mut delays = http::DELAYS.into_iter();
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            let fault = match catalog::list(&self.peer, self.modern(), left).await {
+                Ok(listed) => return Ok(listed),
+                Err(fault) => fault,
+            };
+            match (fault, delays.next()) {
+                (RequestFault::Peer(error), Some(_)) if self.is_of_another_era(&error) => {
+                    self.renegotiate(&error).await?;
+                }
+                (RequestFault::Fault(Fault::Http(fault)), Some(delay))
+                    if fault.is_transient() && Instant::now() + delay < end =>
+                {
+                    sleep(delay).await;
+                }
+                (fault, _) => return Err(fault),
             }
-            listed => listed,
         }
     }
 

@@ -170,12 +170,12 @@ pub(crate) async fn probe(peer: &Peer, modern: &ModernMeta, limit: Duration) -> 
     }
 }
 
-/// [`probe`] over HTTP, where a legacy server may refuse in many ways and none of them kills it.
+/// [`probe`] over HTTP, where a legacy server may refuse in many ways and none of them kills it:
+/// [`Probe::Died`] stands for silence.
 pub(crate) async fn probe_http(peer: &Peer, modern: &ModernMeta, limit: Duration) -> Probe {
     let asked = peer.request(methods::DISCOVER, limit, |params| modern.write(params)).await;
     match asked {
         Err(RequestFault::Fault(Fault::Http(fault))) if fault.may_be_legacy() => Probe::Legacy,
-        Err(RequestFault::Silence) => Probe::Legacy,
         other => judge(other),
     }
 }

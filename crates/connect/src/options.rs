@@ -18,7 +18,7 @@ use crate::transport::http::HttpClient;
 /// | field | default |
 /// |---|---|
 /// | `start_timeout` | 30 s: start, probe and handshake together; again for listing the tools |
-/// | `probe_timeout` | 2 s, and never more than a third of `start_timeout` |
+/// | `probe_timeout` | 2 s, and never more than a third of `start_timeout`; over HTTP that third |
 /// | `tool_timeout` | 300 s without an answer or progress |
 /// | `max_message_bytes` | 16 MiB a line, body or event |
 /// | `grace` | 2 s and 2 s |
@@ -34,7 +34,7 @@ use crate::transport::http::HttpClient;
 pub struct ConnectOptions {
     /// Limit of start, probe and handshake together, and of one listing.
     pub start_timeout: Duration,
-    /// How long silence on `server/discover` is waited out.
+    /// How long a local server's silence on `server/discover` is waited out.
     pub probe_timeout: Duration,
     /// Default limit of a call.
     pub tool_timeout: Duration,

@@ -15,7 +15,7 @@ use crate::server_name::ServerName;
 use crate::transport::http::{HttpEndpoint, HttpLink};
 
 /// Before another attempt, when the server says that it is busy.
-const DELAYS: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(1)];
+pub(super) const DELAYS: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(1)];
 
 struct Connect {
     options: ConnectOptions,
@@ -72,15 +72,17 @@ impl Connect {
     }
 
     async fn agree(&self, peer: &Peer) -> Agreed {
+        let mut may_probe = true;
         if self.options.era != EraHint::Legacy {
-            return match self.probe(peer).await {
-                Probe::Modern(agreement) => Ok(agreement),
-                Probe::Refused(fault) => Err(RequestFault::Fault(fault)),
-                _ => self.initialize(peer).await,
-            };
+            match self.probe(peer).await {
+                Probe::Modern(agreement) => return Ok(agreement),
+                Probe::Refused(fault) => return Err(RequestFault::Fault(fault)),
+                // Silence tells nothing: the server may only have been slow.
+                other => may_probe = matches!(other, Probe::Died),
+            }
         }
         let fault = match self.initialize(peer).await {
-            Err(fault) if may_be_modern(&fault) => fault,
+            Err(fault) if may_probe && may_be_modern(&fault) => fault,
             settled => return settled,
         };
         // It was a legacy server once; servers are replaced.
@@ -90,9 +92,10 @@ impl Connect {
         }
     }
 
+    /// A legacy server refuses at once, unlike one on a pipe: there is time to wait for a slow one.
     async fn probe(&self, peer: &Peer) -> Probe {
         let left = self.deadline.saturating_duration_since(Instant::now());
-        let limit = self.options.probe_timeout.min(self.options.start_timeout / 3).min(left);
+        let limit = (self.options.start_timeout / 3).min(left);
         let probed = negotiate::probe_http(peer, &self.modern, limit).await;
         if let Probe::Modern(agreement) = &probed {
             peer.settle_protocol(&agreement.era);

@@ -273,6 +273,47 @@ async fn a_busy_server_is_asked_again() {
     let connection = web.connect().await.unwrap();
     assert_eq!(web.count("server/discover"), 3);
     assert_eq!(said(&connection, "hi", "{}").await, "hi");
+
+    let attempts = AtomicUsize::new(0);
+    let web = Web::legacy(move |seen| {
+        let lists = seen.method()? == "tools/list";
+        (lists && attempts.fetch_add(1, Ordering::Relaxed) < 1).then(|| Answer::empty(429))
+    })
+    .await;
+    let connection = web.connect().await.unwrap();
+    assert_eq!(said(&connection, "hi", "{}").await, "hi");
+    assert_eq!(web.count("tools/list"), 2);
+}
+
+#[tokio::test]
+async fn a_modern_server_that_was_only_slow_is_recognised() {
+    let asked = AtomicUsize::new(0);
+    let mut web = Web::modern(move |seen| {
+        let first =
+            seen.method()? == "server/discover" && asked.fetch_add(1, Ordering::Relaxed) == 0;
+        first.then(|| Answer::default().hold())
+    })
+    .await;
+    web.options.start_timeout = std::time::Duration::from_millis(1500);
+    let connection = web.connect().await.unwrap();
+    assert_eq!(connection.era().hint(), EraHint::Modern);
+    let mut log = web.log();
+    log.retain(|entry| entry != "CLOSED");
+    assert_eq!(log, ["server/discover", "initialize", "server/discover"]);
+}
+
+#[tokio::test]
+async fn a_session_offered_by_a_server_that_turns_out_modern_is_not_used() {
+    let mut web = Web::modern(|seen| {
+        let body = seen.error(r#"{"code":-32601,"message":"Method not found"}"#);
+        let head = format!("{JSON}Mcp-Session-Id: stray\r\n");
+        (seen.method()? == "initialize").then(|| Answer::new(200, &head, &body))
+    })
+    .await;
+    web.options.era = EraHint::Legacy;
+    let connection = web.connect().await.unwrap();
+    said(&connection, "hi", "{}").await;
+    assert!(web.requests().iter().all(|seen| seen.header("mcp-session-id").is_none()));
 }
 
 #[tokio::test]

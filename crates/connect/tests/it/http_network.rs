@@ -7,6 +7,7 @@ use plenipo_connect::{
 };
 use plenipo_redact::Secret;
 use plenipo_testkit::Fixture;
+use proptest::prelude::*;
 
 use crate::support::{call, said};
 use crate::web::{Answer, Seen, Web, event};
@@ -366,5 +367,58 @@ async fn what_a_configuration_describes_is_what_is_sent() {
         assert_eq!(seen.path, "/mcp?k=1");
         assert_eq!(seen.header("authorization"), Some(format!("Bearer {TOKEN}").as_str()));
         assert_eq!(seen.header("x-a"), Some("x"));
+    }
+}
+
+/// Scraps of HTTP responses and event streams, well-formed or not.
+fn response() -> impl Strategy<Value = Vec<u8>> {
+    let scrap = prop::sample::select(vec![
+        "HTTP/1.1 200 OK\r\n",
+        "HTTP/1.1 404 X\r\n",
+        "HTTP/1.1 307 X\r\nLocation: /\r\n",
+        "HTTP/1.1 100 Continue\r\n\r\n",
+        "Content-Type: application/json\r\n",
+        "Content-Type: text/event-stream\r\n",
+        "Content-Length: 9\r\n",
+        "Transfer-Encoding: chunked\r\n",
+        "Mcp-Session-Id: \u{e9}\r\n",
+        "\r\n",
+        "5\r\n",
+        "0\r\n\r\n",
+        "data: ",
+        "id: 1\n",
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}",
+        "{\"id\":null,\"error\":7}",
+        "[{}]",
+        "\n\n",
+    ]);
+    let piece = prop_oneof![
+        6 => scrap.prop_map(|scrap| scrap.as_bytes().to_vec()),
+        1 => prop::collection::vec(any::<u8>(), 0..20),
+    ];
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n".as_bytes();
+    let start = prop::sample::select(vec![Vec::new(), head.to_vec()]);
+    (start, prop::collection::vec(piece, 0..30)).prop_map(|(mut start, rest)| {
+        start.extend(rest.concat());
+        start
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn nothing_a_server_sends_over_http_can_crash_the_client_or_keep_it_waiting(bytes in response()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let web = Web::modern(move |seen| {
+                is_call(seen).then(|| Answer::default().bytes(bytes.clone()).close())
+            })
+            .await;
+            let connection = web.connect().await.unwrap();
+            let limit = std::time::Duration::from_secs(20);
+            let outcome = tokio::time::timeout(limit, call(&connection, "hi", "{}")).await;
+            assert!(outcome.is_ok(), "it waits");
+        });
     }
 }

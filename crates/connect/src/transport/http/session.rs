@@ -76,9 +76,10 @@ impl Sessions {
         *self.offered.lock().unwrap_or_else(PoisonError::into_inner) = id;
     }
 
-    /// A revision is agreed on; from now on the session offered is used.
+    /// A revision is agreed on; from now on the session offered is used. A modern server has none.
     pub(super) fn settle(&self, protocol: Protocol) {
-        let id = self.offered.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let offered = self.offered.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let id = offered.filter(|_| protocol != Protocol::Modern);
         let number = self.current().number.saturating_add(1);
         self.current.send_replace(Arc::new(Session { number, id, protocol }));
     }
