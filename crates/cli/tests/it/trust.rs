@@ -385,3 +385,40 @@ fn an_untrusted_profile_does_not_exist() {
     bench.run(["call", "workspace.run", "command=true"]).expect(0); // :workspace
     bench.run(["call", "workspace.run", "command=true", "--profile", "p"]).expect(2);
 }
+
+/// Runs a program on a terminal of its own, types a line, and shows what it said.
+const TERMINAL: &str = "
+import os, pty, sys
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[2], sys.argv[2:])
+os.write(terminal, sys.argv[1].encode() + b'\\n')
+said = b''
+try:
+    while piece := os.read(terminal, 4096):
+        said += piece
+except OSError:
+    pass
+sys.stdout.write(said.decode())
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+";
+
+#[test]
+fn a_person_at_a_terminal_is_asked_and_only_yes_is_yes() {
+    let hostile = Hostile::new("");
+    let bench = &hostile.bench;
+    let Some(python) = python() else { return };
+    let answer = |answer: &str| {
+        let program = bench.program().display().to_string();
+        let words = ["-c", TERMINAL, answer, &program, "trust"];
+        Ran::of(bench.command_of(python.clone().into(), words).output().unwrap())
+    };
+    for no in ["", "n", "yeah", "no y"] {
+        let ran = answer(no);
+        ran.expect(6);
+        assert!(ran.stdout.contains("touch") && ran.stdout.contains("[y/N]"), "{}", ran.stdout);
+        hostile.call().expect(6);
+    }
+    answer("y").expect(0);
+    hostile.call().expect(3);
+}
