@@ -65,7 +65,8 @@ fn working_directory(directory: Option<&Path>) -> Result<PathBuf, Failure> {
     Err(Failure::usage(format!("{} is not a directory", path.display())))
 }
 
-/// A configuration file inside a writable root is made read-only: a command may not configure the next one.
+/// A configuration file or the audit file inside a writable root is made read-only: a command may not configure the
+/// next one, nor rewrite what is known of earlier ones.
 fn protect_configuration(settings: &Settings, state: &mut State) -> Result<(), Failure> {
     let policy = state
         .profile
@@ -76,7 +77,8 @@ fn protect_configuration(settings: &Settings, state: &mut State) -> Result<(), F
     else {
         return Ok(());
     };
-    let files = settings.files().filter_map(|file| std::fs::canonicalize(file).ok());
+    let files = settings.files().chain(settings.audit_file());
+    let files = files.filter_map(|file| std::fs::canonicalize(file).ok());
     // What a person trusts is kept there, whether or not it exists yet.
     let data = env::data_directory().map(|path| std::fs::canonicalize(&path).unwrap_or(path));
     for file in files.chain(data) {
@@ -84,10 +86,8 @@ fn protect_configuration(settings: &Settings, state: &mut State) -> Result<(), F
             continue;
         }
         let Some(path) = file.to_str() else {
-            let message = format!(
-                "the configuration file {} cannot be protected: its path is not UTF-8",
-                file.display()
-            );
+            let message =
+                format!("the file {} cannot be protected: its path is not UTF-8", file.display());
             return Err(Failure::new(Code::Refused, message));
         };
         restricted.entries.push(Entry::new(EntryPath::Path(path.to_owned()), Access::Read));

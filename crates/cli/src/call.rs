@@ -14,6 +14,7 @@ use plenipo_connect::{CallOutcome, CallRequest, Connection, Member};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::arguments::{CallArguments, Global};
+use crate::audit::{Audit, Ending};
 use crate::authority::{self, InForce, ProfileChoice};
 use crate::failure::{Code, Failure};
 use crate::reach::Host;
@@ -28,6 +29,8 @@ use target::Target;
 pub(crate) fn run(global: &Global, arguments: CallArguments) -> Result<ExitCode, Failure> {
     let settings = Settings::load_in(global.config.as_deref(), arguments.directory.as_deref())?;
     let target = Target::find(&settings, &arguments.target)?;
+    // Before the authority is worked out: the file is protected like the configuration.
+    let audit = Audit::open(settings.audit_file())?;
     let choice = ProfileChoice {
         name: arguments.profile.as_deref(),
         directory: arguments.directory.as_deref(),
@@ -39,7 +42,7 @@ pub(crate) fn run(global: &Global, arguments: CallArguments) -> Result<ExitCode,
     if global.verbose {
         eprintln!("profile {} in {}", call.in_force.profile, call.in_force.state.cwd.display());
     }
-    runtime()?.block_on(call.perform(&settings))
+    runtime()?.block_on(call.perform(&settings, audit))
 }
 
 struct Call<'a> {
@@ -57,23 +60,37 @@ impl Call<'_> {
         }
     }
 
-    async fn perform(&self, settings: &Settings) -> Result<ExitCode, Failure> {
+    async fn perform(&self, settings: &Settings, mut audit: Audit) -> Result<ExitCode, Failure> {
         let mut interruption = Interruption::new()?;
         let started = tokio::select! {
             started = self.connect(settings) => started,
-            code = interruption.wait() => return Err(interrupted(code)),
-        };
-        let connection = started?;
-        let outcome = tokio::select! {
-            outcome = self.call_on(&connection) => outcome,
             code = interruption.wait() => Err(interrupted(code)),
         };
+        let connection = match started {
+            Ok(connection) => connection,
+            Err(failure) => {
+                audit.record(self.names(), None, Ending::Failed(failure.code()))?;
+                return Err(failure);
+            }
+        };
+        // Captured when the call is accepted; nothing below can change it.
+        let authority = connection.capture(Some(self.state.clone())).await;
+        let digest = authority.digest().to_string();
+        let outcome = tokio::select! {
+            outcome = self.call_on(&connection, authority) => outcome,
+            code = interruption.wait() => Err(interrupted(code)),
+        };
+        let recorded = audit.record(self.names(), Some(digest), ending(&outcome));
         // The answer is shown before the server is waited for: it may take its time to end.
         let shown = outcome.and_then(|outcome| self.show(&outcome));
         tokio::select! {
-            _ = connection.shut_down() => shown,
+            _ = connection.shut_down() => recorded.and(shown),
             code = interruption.wait() => Err(interrupted(code)),
         }
+    }
+
+    fn names(&self) -> (&str, &str) {
+        (self.target.server.name.as_str(), &self.target.tool)
     }
 
     async fn connect(&self, settings: &Settings) -> Result<Connection, Failure> {
@@ -86,9 +103,11 @@ impl Call<'_> {
     }
 
     /// Dropped on an interruption, which cancels the call.
-    async fn call_on(&self, connection: &Connection) -> Result<CallOutcome, Failure> {
-        // Captured when the call is accepted; nothing below can change it.
-        let authority: CapturedAuthority = connection.capture(Some(self.state.clone())).await;
+    async fn call_on(
+        &self,
+        connection: &Connection,
+        authority: CapturedAuthority,
+    ) -> Result<CallOutcome, Failure> {
         let catalog = connection.catalog().await?;
         let tool = target::tool(&catalog, &self.target)?;
         let mut request = CallRequest::new(tool.name(), self.fill_in(tool)?, authority);
@@ -153,6 +172,14 @@ impl Interruption {
             _ = self.terminate.recv() => Code::Terminated,
             _ = self.hang_up.recv() => Code::Terminated,
         }
+    }
+}
+
+fn ending(outcome: &Result<CallOutcome, Failure>) -> Ending {
+    match outcome {
+        Ok(outcome) if outcome.is_error() => Ending::ToolError,
+        Ok(_) => Ending::Answered,
+        Err(failure) => Ending::Failed(failure.code()),
     }
 }
 

@@ -4,6 +4,7 @@
 #![expect(clippy::print_stderr, reason = "printing is what a command line is for")]
 
 mod arguments;
+mod audit;
 mod authority;
 mod call;
 mod configuration;

@@ -177,6 +177,11 @@ impl Settings {
         self.layers.iter().any(|(_, config)| config.allow_unsandboxed)
     }
 
+    /// Where calls are recorded.
+    pub(crate) fn audit_file(&self) -> Option<&Path> {
+        self.layers.iter().find_map(|(_, config)| config.audit_file.as_deref())
+    }
+
     /// The user's profile of a call that names none, whatever a project says.
     fn default_permissions(&self) -> Option<&str> {
         self.layers.iter().find_map(|(_, config)| config.default_permissions.as_deref())

@@ -14,6 +14,7 @@
 //! | `default_permissions` | string | any |
 //! | `permissions.NAME` | handed to `plenipo-policy` as text | any |
 //! | `server.workspace.allow_unsandboxed` | bool, default false | managed, user |
+//! | `audit.file` | absolute path | managed, user |
 //! | `mcp_servers.NAME` | [`ServerConfig`] | any |
 //!
 //! Of other programs' files, which [`Format`] tells apart, only the servers are read.
@@ -71,6 +72,8 @@ pub struct Config {
     /// The operator lets the built-in server run commands without a sandbox when there is no
     /// launcher.
     pub allow_unsandboxed: bool,
+    /// Where each call is recorded; absolute.
+    pub audit_file: Option<PathBuf>,
     /// Servers by name, each with its own fault if it has one.
     pub servers: BTreeMap<ServerName, Result<ServerConfig, ConfigError>>,
     /// Entries that have no name to be kept under: a name that is none, or is taken.

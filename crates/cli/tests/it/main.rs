@@ -7,6 +7,7 @@
     reason = "what cannot go on in a test has failed it"
 )]
 
+mod audit;
 mod call;
 mod cases;
 mod doctor;

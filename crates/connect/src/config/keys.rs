@@ -93,8 +93,8 @@ pub(super) const HTTP_ONLY: [&str; 4] =
 pub(super) const HTTP_ONLY_NOT_YET: [&str; 4] = ["auth", "scopes", "oauth", "oauth_resource"];
 
 /// Top-level keys that are honoured.
-pub(super) const TOP_LEVEL: [&str; 5] =
-    ["launcher", "default_permissions", "permissions", "server", "mcp_servers"];
+pub(super) const TOP_LEVEL: [&str; 6] =
+    ["launcher", "default_permissions", "permissions", "server", "audit", "mcp_servers"];
 
 /// Top-level keys of the reference schema that are about MCP and not honoured yet.
 pub(super) const TOP_LEVEL_NOT_YET: [&str; 5] = [
@@ -106,7 +106,10 @@ pub(super) const TOP_LEVEL_NOT_YET: [&str; 5] = [
 ];
 
 /// Our own top-level keys that are not honoured yet.
-pub(super) const OWN_NOT_YET: [&str; 2] = ["features", "audit"];
+pub(super) const OWN_NOT_YET: [&str; 1] = ["features"];
+
+/// Keys of `[audit]`.
+pub(super) const AUDIT: [&str; 1] = ["file"];
 
 /// Keys of `[server.workspace]`.
 pub(super) const WORKSPACE: [&str; 1] = ["allow_unsandboxed"];

@@ -21,6 +21,7 @@ pub(super) fn read(text: &str, file: &str, origin: Origin) -> Result<Config, Con
         launcher: None,
         default_permissions: None,
         allow_unsandboxed: false,
+        audit_file: None,
         servers: BTreeMap::new(),
         refused: Vec::new(),
         warnings: Vec::new(),
@@ -86,6 +87,7 @@ fn own(
             config.has_permissions = true;
         }
         "server" => built_in(config, node, place)?,
+        "audit" => audit(config, node, place)?,
         "mcp_servers" => servers(config, node, place)?,
         known if keys::TOP_LEVEL_NOT_YET.contains(&known) || keys::OWN_NOT_YET.contains(&known) => {
             trusted(config.origin, place)?;
@@ -129,6 +131,18 @@ fn built_in(config: &mut Config, node: &Node, place: &Place<'_>) -> Result<(), C
             trusted(config.origin, &place)?;
             config.allow_unsandboxed = place.boolean(value)?;
         }
+    }
+    Ok(())
+}
+
+fn audit(config: &mut Config, node: &Node, place: &Place<'_>) -> Result<(), ConfigError> {
+    for (key, value) in place.table(node)? {
+        let place = place.member(key);
+        if key.text != "file" {
+            return Err(place.unknown_key(&key.text, keys::AUDIT.into_iter()));
+        }
+        trusted(config.origin, &place)?;
+        config.audit_file = Some(absolute(&place, &place.string(value)?)?);
     }
     Ok(())
 }
