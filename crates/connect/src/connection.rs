@@ -241,9 +241,9 @@ impl Connection {
 
     async fn list(&self, limit: Duration) -> Result<catalog::Listed, RequestFault> {
         let end = Instant::now() + limit;
+        let mut left = limit;
         let mut delays = http::DELAYS.into_iter();
         loop {
-            let left = end.saturating_duration_since(Instant::now());
             let fault = match catalog::list(&self.peer, self.modern(), left).await {
                 Ok(listed) => return Ok(listed),
                 Err(fault) => fault,
@@ -259,6 +259,7 @@ impl Connection {
                 }
                 (fault, _) => return Err(fault),
             }
+            left = end.saturating_duration_since(Instant::now());
         }
     }
 

@@ -135,7 +135,7 @@ async fn what_an_error_shows_of_a_body_is_short_and_harmless() {
     assert!(error.contains("500: <h1>"), "{error}");
 
     let table = [
-        (Answer::new(200, "Content-Type: text/html\r\n", "<p>"), "but `text/html`: <p>"),
+        (Answer::new(200, "Content-Type: text/html\r\n", "<p>\n  x"), "but `text/html`: <p> x"),
         (Answer::new(200, "Content-Type: application/json\r\n", "{"), "is no message: {"),
         (Answer::new(200, "Content-Encoding: gzip\r\n", "x"), "encoded as `gzip`"),
         (Answer::empty(204), "accepted the request (204) and sent no answer"),

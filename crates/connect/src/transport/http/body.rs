@@ -95,5 +95,7 @@ pub(super) fn let_end(mut body: Incoming) {
 /// The beginning of a body, fit to show.
 pub(super) fn preview(body: &[u8], secrets: &Secrets) -> String {
     let start = body.get(..body.len().min(PREVIEW)).unwrap_or_default();
-    shown(&secrets.scrub(&String::from_utf8_lossy(start)))
+    let text = String::from_utf8_lossy(start);
+    let words: Vec<_> = text.split_whitespace().collect();
+    shown(&secrets.scrub(&words.join(" ")))
 }
