@@ -4,6 +4,7 @@
 mod glob;
 mod path;
 mod protect;
+mod repository;
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +14,7 @@ use crate::error::{ErrorKind, LaunchError};
 use crate::protections::Protections;
 use crate::tree::{Grant, GrantTree, Kind, Source};
 
-use path::{Walk, walk};
+use path::{Looks, Walk};
 
 /// A policy on real paths.
 #[derive(Debug, Default)]
@@ -29,6 +30,7 @@ pub(crate) struct Resolved {
     followed: Vec<(PathBuf, PathBuf, String)>,
     /// The command's working directory, its symbolic links followed.
     pub(crate) cwd: PathBuf,
+    looks: Looks,
 }
 
 /// Resolves `policy` against the file system as it is now.
@@ -49,11 +51,12 @@ pub(crate) fn resolve(
     protect::names(&mut resolved, &rules, temporary)?;
     for deny in glob::expand(&policy.deny_globs)? {
         // A match that is a link itself denies its target, and may be replaced: there is nothing behind it to reach.
-        let walked = walk(&deny.path)?;
+        let walked = resolved.looks.walk(&deny.path)?;
         resolved.place(&deny, walked, Source::Profile);
     }
     for glob in &policy.deny_globs {
-        resolved.remember_links(&walk(&glob.base)?, &glob.base, &glob.origin);
+        let walked = resolved.looks.walk(&glob.base)?;
+        resolved.remember_links(&walked, &glob.base, &glob.origin);
     }
     protect::enforcer(&mut resolved, protections)?;
     resolved.tree.narrow_below_enforcer();
@@ -73,7 +76,7 @@ fn profile_rules(policy: &SandboxPolicy) -> Vec<Rule> {
 
 impl Resolved {
     fn add_rule(&mut self, rule: &Rule, source: Source) -> Result<(), LaunchError> {
-        let walked = walk(&rule.path)?;
+        let walked = self.looks.walk(&rule.path)?;
         self.remember_links(&walked, &rule.path, &rule.origin);
         self.place(rule, walked, source);
         Ok(())
@@ -131,8 +134,8 @@ impl Resolved {
         }
     }
 
-    fn working_directory(&self, cwd: &Path) -> Result<PathBuf, LaunchError> {
-        let walked = walk(cwd)?;
+    fn working_directory(&mut self, cwd: &Path) -> Result<PathBuf, LaunchError> {
+        let walked = self.looks.walk(cwd)?;
         let fault = match walked.found {
             None => "is not there",
             Some(found) if found.kind != Kind::Directory => "is not a directory",

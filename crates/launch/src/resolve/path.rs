@@ -1,5 +1,6 @@
 //! Following a path once, link by link, without opening anything for reading.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -39,50 +40,89 @@ pub(super) struct Walk {
     pub(super) out_of_reach: bool,
 }
 
-/// Follows `path`, which is absolute and lexically clean. A placeholder counts as missing: the launch that made it may
-/// end before this one, so it has to be shared, not stood on.
-pub(super) fn walk(path: &Path) -> Result<Walk, LaunchError> {
-    let mut pending: Vec<OsString> = components(path);
-    let mut real = PathBuf::from("/");
-    let mut links = Vec::new();
-    let mut found = look(&real)?;
-    while let Some(name) = pending.pop() {
-        if name == ".." {
-            real.pop();
-            continue;
-        }
-        let place = real.join(&name);
-        let metadata = match std::fs::symlink_metadata(&place) {
-            Ok(metadata) if is_placeholder(&metadata) => None,
-            Ok(metadata) => Some(metadata),
-            Err(error) if is_missing(&error) => None,
-            Err(error) if is_foreign_and_closed(&real, &error) => {
-                return Ok(Walk { out_of_reach: true, ..cut_short(real, place, &pending, links) });
+/// Every path is looked at once a launch, so that all rules agree on what a name leads to, whoever replaces it meanwhile.
+#[derive(Debug, Default)]
+pub(super) struct Looks {
+    seen: HashMap<PathBuf, Look>,
+}
+
+/// What one name was, without following it.
+#[derive(Debug, Clone)]
+enum Look {
+    /// Nothing, or a placeholder: the launch that made it may end before this one, so it has to be shared, not stood on.
+    Missing,
+    Link(PathBuf),
+    Found(Found),
+    OutOfReach,
+}
+
+impl Looks {
+    /// Follows `path`, which is absolute.
+    pub(super) fn walk(&mut self, path: &Path) -> Result<Walk, LaunchError> {
+        let mut pending: Vec<OsString> = components(path);
+        let mut real = PathBuf::from("/");
+        let mut links = Vec::new();
+        while let Some(name) = pending.pop() {
+            if name == ".." {
+                real.pop();
+                continue;
             }
-            Err(error) => return Err(unreadable(place, error)),
+            let place = real.join(&name);
+            match self.look(&place)? {
+                Look::Missing => return Ok(cut_short(real, place, &pending, links)),
+                Look::OutOfReach => {
+                    return Ok(Walk {
+                        out_of_reach: true,
+                        ..cut_short(real, place, &pending, links)
+                    });
+                }
+                Look::Found(_) => real = place,
+                Look::Link(_) if links.len() >= MAX_LINKS => {
+                    let error = io::Error::from_raw_os_error(libc::ELOOP);
+                    return Err(unreadable(path.to_path_buf(), error));
+                }
+                Look::Link(text) => {
+                    if text.is_absolute() {
+                        real = PathBuf::from("/");
+                    }
+                    pending.extend(components(&text));
+                    links.push((place, text));
+                }
+            }
+        }
+        let Look::Found(found) = self.look(&real)? else {
+            return Err(unreadable(real, io::ErrorKind::NotFound.into()));
         };
-        let Some(metadata) = metadata else { return Ok(cut_short(real, place, &pending, links)) };
-        if !metadata.is_symlink() {
-            found = describe(&metadata);
-            real = place;
-            continue;
-        }
-        if links.len() >= MAX_LINKS {
-            return Err(unreadable(path.to_path_buf(), io::Error::from_raw_os_error(libc::ELOOP)));
-        }
-        let text = std::fs::read_link(&place).map_err(|error| unreadable(place.clone(), error))?;
-        if text.is_absolute() {
-            real = PathBuf::from("/");
-        }
-        pending.extend(components(&text));
-        links.push((place, text));
+        let parent = real.parent().unwrap_or(Path::new("/")).to_path_buf();
+        let first_missing = real.clone();
+        Ok(Walk { first_missing, real, found: Some(found), parent, links, out_of_reach: false })
     }
-    if real == Path::new("/") || !links.is_empty() {
-        found = look(&real)?;
+
+    fn look(&mut self, place: &Path) -> Result<Look, LaunchError> {
+        if let Some(look) = self.seen.get(place) {
+            return Ok(look.clone());
+        }
+        let look = look_at(place)?;
+        self.seen.insert(place.to_path_buf(), look.clone());
+        Ok(look)
     }
-    let parent = real.parent().unwrap_or(Path::new("/")).to_path_buf();
-    let first_missing = real.clone();
-    Ok(Walk { first_missing, real, found: Some(found), parent, links, out_of_reach: false })
+}
+
+fn look_at(place: &Path) -> Result<Look, LaunchError> {
+    let failed = |error| Err(unreadable(place.to_path_buf(), error));
+    match std::fs::symlink_metadata(place) {
+        Ok(metadata) if is_placeholder(&metadata) => Ok(Look::Missing),
+        Ok(metadata) if metadata.is_symlink() => match std::fs::read_link(place) {
+            Ok(text) => Ok(Look::Link(text)),
+            Err(error) => failed(error),
+        },
+        Ok(metadata) => Ok(Look::Found(describe(&metadata))),
+        Err(error) if is_missing(&error) => Ok(Look::Missing),
+        Err(error) if is_foreign_and_closed(place.parent().unwrap_or(place), &error) => {
+            Ok(Look::OutOfReach)
+        }
+        Err(error) => failed(error),
+    }
 }
 
 fn cut_short(
@@ -112,12 +152,6 @@ fn components(path: &Path) -> Vec<OsString> {
     let mut names: Vec<OsString> = path.components().filter_map(keep).collect();
     names.reverse();
     names
-}
-
-fn look(path: &Path) -> Result<Found, LaunchError> {
-    let metadata =
-        std::fs::symlink_metadata(path).map_err(|error| unreadable(path.to_path_buf(), error))?;
-    Ok(describe(&metadata))
 }
 
 fn describe(metadata: &std::fs::Metadata) -> Found {

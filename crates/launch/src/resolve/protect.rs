@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 
 use plenipo_policy::{Access, Rule};
 
-use super::Resolved;
-use super::path::walk;
+use super::{Resolved, repository};
 use crate::error::LaunchError;
 use crate::placeholder::is_placeholder;
 use crate::protections::{PROJECT_CONFIGURATIONS, PROTECTED_NAMES, Protections};
@@ -27,13 +26,15 @@ pub(super) fn names(
         .collect();
     let temporary: Vec<PathBuf> = temporary
         .iter()
-        .map(|path| walk(path).map(|walked| walked.real))
+        .map(|path| resolved.looks.walk(path).map(|walked| walked.real))
         .collect::<Result<_, _>>()?;
-    for (root, kind) in roots {
-        if kind == Kind::File {
-            continue;
-        }
-        let reserve = root != Path::new("/") && !temporary.contains(&root);
+    let roots: Vec<PathBuf> = roots
+        .into_iter()
+        .filter(|(_, kind)| *kind == Kind::Directory)
+        .map(|(root, _)| root)
+        .collect();
+    for root in &roots {
+        let reserve = root != Path::new("/") && !temporary.contains(root);
         for name in PROTECTED_NAMES {
             let place = root.join(name);
             if rules.iter().any(|rule| rule.path == place && rule.access == Access::Write) {
@@ -45,7 +46,7 @@ pub(super) fn names(
             protect_name(resolved, &root.join(name), false)?;
         }
     }
-    Ok(())
+    repository::protect(resolved, &roots)
 }
 
 fn protect_name(resolved: &mut Resolved, place: &Path, reserve: bool) -> Result<(), LaunchError> {
@@ -76,7 +77,7 @@ pub(super) fn enforcer(
     let deny = protections.deny.iter().map(|path| (path, Access::Deny));
     for (path, access) in read_only.chain(deny) {
         let rule = Rule::new(path, access).with_origin("enforcer");
-        let walked = walk(path)?;
+        let walked = resolved.looks.walk(path)?;
         resolved.remember_links(&walked, path, "enforcer");
         if grants_more(resolved.tree.access(&walked.real), access) {
             resolved.place(&rule, walked, Source::Enforcer);

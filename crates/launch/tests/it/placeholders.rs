@@ -3,10 +3,12 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use plenipo_testkit::{ChildGuard, Deadline};
+use plenipo_testkit::{ChildGuard, Deadline, processes_with_marker};
 
 use crate::stage::{Stage, Who};
 
@@ -171,5 +173,65 @@ fn a_set_group_id_root_gets_placeholders_that_are_recognised() {
         fs::set_permissions(stage.fixture.join("ws"), PermissionsExt::from_mode(0o2775)).unwrap();
         stage.sh(&stage.workspace(), ":").assert_ok();
         assert!(stage.fixture.names("ws").is_empty());
+    }
+}
+
+fn mounts_below(place: &str) -> usize {
+    let table = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    table.lines().filter(|line| line.contains(place)).count()
+}
+
+/// Row 45. A fifth of the launchers is killed half-way; the next launch takes over what they left.
+#[test]
+fn a_hundred_parallel_launches_with_crashes_leave_nothing() {
+    const LAUNCHES: usize = 100;
+    const WORKERS: usize = 8;
+    const KILLED: usize = 5;
+    for who in Who::everybody() {
+        let stage = Stage::new(who);
+        stage.fixture.file("ws/kept/file", "kept");
+        let name = stage.path("ws");
+        let next = AtomicUsize::new(0);
+        let launch = |number: usize| {
+            let script = format!(
+                "echo {number} > n{number}; mkdir .git .codex 2>/dev/null && echo made; echo ready; test {} = 0 && exec sleep 1000; :",
+                number % KILLED
+            );
+            let mut command = stage.inside(&stage.workspace(), &["/bin/sh", "-c", &script]);
+            command.env("ROW_45", &name).stdout(Stdio::piped());
+            let mut child = ChildGuard::new(command.spawn().unwrap());
+            let mut said = String::new();
+            BufReader::new(child.stdout.take().unwrap()).read_line(&mut said).unwrap();
+            assert_eq!(said, "ready\n", "launch {number}");
+            if number.is_multiple_of(KILLED) {
+                child.kill().unwrap();
+            }
+            let killed = child.wait().unwrap().signal() == Some(9);
+            assert_eq!(killed, number.is_multiple_of(KILLED));
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..WORKERS {
+                scope.spawn(|| {
+                    loop {
+                        let number = next.fetch_add(1, Ordering::Relaxed);
+                        if number >= LAUNCHES {
+                            return;
+                        }
+                        launch(number);
+                    }
+                });
+            }
+        });
+        let marker = format!("ROW_45={name}");
+        let gone = || processes_with_marker(&marker).is_empty();
+        assert!(Deadline::poll_until(Duration::from_secs(20), gone));
+        stage.sh(&stage.workspace(), ":").assert_ok();
+        let names = stage.fixture.names("ws");
+        let others: Vec<_> =
+            names.iter().filter(|name| !name.as_encoded_bytes().starts_with(b"n")).collect();
+        assert_eq!(others, ["kept"], "as {}", who.name());
+        assert_eq!(names.len(), LAUNCHES + 1);
+        assert_eq!(stage.fixture.read("ws/kept/file").as_deref(), Some("kept"));
+        assert_eq!(mounts_below(&name), 0);
     }
 }

@@ -2,7 +2,10 @@
 //! and the sandboxed run showed, and panics if either is not as it should be.
 
 mod environment;
+mod limits;
 mod processes;
+mod races;
+mod repositories;
 mod rights;
 mod states;
 mod streams;
@@ -31,6 +34,12 @@ pub(crate) const BEHAVIOURS: &[Behaviour] = &[
     row(4, "existing hard link is reported", rights::existing_hard_link),
     row(19, "set-user-ID file", rights::set_user_id),
     row(19, "file capability", rights::file_capability),
+    row(25, "worktree: pointer, git and common directory", repositories::worktree),
+    row(25, "core.hooksPath and included files", repositories::hooks),
+    row(25, "submodules and .gitmodules", repositories::submodules),
+    row(25, "worktree inside the workspace", repositories::inner_worktree),
+    row(25, "pointers that must not widen", repositories::hostile_pointers),
+    row(29, "components swapped while launching", races::swapped_components),
     row(31, "BASH_ENV", environment::shell_start_file),
     row(31, "LD_PRELOAD in the command", environment::preloaded_library),
     row(32, "fake helpers on PATH", environment::fake_helpers),
@@ -39,6 +48,8 @@ pub(crate) const BEHAVIOURS: &[Behaviour] = &[
     row(35, "malformed states", states::malformed),
     row(35, "external is read-only", states::external),
     row(35, "disabled runs as is", states::disabled),
+    row(36, "core files", limits::core_files),
+    row(36, "limits are reported as they are", limits::honest_report),
     row(37, "KILL to the launcher", processes::killed_launcher),
     row(38, "background child", processes::background_child),
     row(39, "signals and traps", processes::signals),

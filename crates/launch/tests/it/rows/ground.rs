@@ -207,7 +207,7 @@ fn fill(stage: &Stage) {
     fixture.symlink("ws/to-secret", "secret.txt");
 }
 
-fn describe(path: &Path, text: &mut String) {
+pub(crate) fn describe(path: &Path, text: &mut String) {
     let Ok(metadata) = path.symlink_metadata() else {
         writeln!(text, "{} absent", path.display()).unwrap();
         return;
