@@ -55,10 +55,10 @@ fn print(text: &str) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn layer_of(path: &Path, config: &plenipo_connect::Config) -> &'static str {
+fn layer_of(path: &Path, config: &plenipo_config::Config) -> &'static str {
     match config.origin {
         _ if path == Path::new(MANAGED) => "managed",
-        plenipo_connect::Origin::Project => "project",
+        plenipo_config::Origin::Project => "project",
         _ => "user",
     }
 }

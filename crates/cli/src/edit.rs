@@ -9,8 +9,8 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use plenipo_config::{Format, Origin, parse};
 use plenipo_connect::ServerName;
-use plenipo_connect::config::{Format, Origin, parse};
 use serde_json::json;
 
 use crate::arguments::{AddArguments, Global};

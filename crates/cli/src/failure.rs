@@ -97,8 +97,8 @@ impl From<ConnectError> for Failure {
     }
 }
 
-impl From<plenipo_connect::ConfigError> for Failure {
-    fn from(error: plenipo_connect::ConfigError) -> Self {
+impl From<plenipo_config::ConfigError> for Failure {
+    fn from(error: plenipo_config::ConfigError) -> Self {
         let hint = error.hint().map(str::to_owned);
         Self::usage(format!("failed to {error}")).with_optional_hint(hint)
     }

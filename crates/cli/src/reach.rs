@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use plenipo_connect::config::{ServerConfig, ServerState, StartContext, TransportSettings};
+use plenipo_config::{ServerConfig, ServerState, StartContext, TransportSettings};
 use plenipo_connect::observer::{Event, Observer};
 use plenipo_connect::{
     ConnectOptions, EraHint, LauncherProvider, Member, ServerName, StdioCommand, environment,

@@ -9,8 +9,9 @@ mod reading;
 
 use std::path::{Path, PathBuf};
 
-use plenipo_connect::config::{Config, Origin, ServerConfig, parse};
-use plenipo_connect::{ConfigError, ServerName};
+use plenipo_config::ConfigError;
+use plenipo_config::{Config, Origin, ServerConfig, parse};
+use plenipo_connect::ServerName;
 use plenipo_policy::{PermissionTables, parse_permissions};
 
 use crate::env;

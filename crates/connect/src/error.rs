@@ -1,6 +1,5 @@
 //! What can go wrong between a configuration file and an answer.
 
-mod config;
 mod fault;
 mod http;
 
@@ -8,7 +7,6 @@ use std::error::Error;
 use std::fmt;
 
 pub use self::http::{HttpCause, HttpFault};
-pub use config::ConfigError;
 pub use fault::{Fault, ListingFault, PeerError};
 
 use crate::server_name::ServerName;

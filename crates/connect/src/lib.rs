@@ -39,7 +39,6 @@
 
 pub mod call;
 pub mod catalog;
-pub mod config;
 mod connection;
 pub mod environment;
 mod error;
@@ -52,16 +51,14 @@ mod outbox;
 mod peer;
 mod pending;
 mod server_name;
-mod text;
+pub mod text;
 pub mod transport;
 
 pub use call::{CallOutcome, CallRequest, Cancellation, Canceller};
 pub use catalog::{Catalog, Tool, ToolFilter};
-pub use config::{Config, Origin, ServerConfig};
 pub use connection::Connection;
 pub use error::{
-    ConfigError, ConnectError, ErrorKind, Fault, HttpCause, HttpFault, ListingFault, Operation,
-    PeerError,
+    ConnectError, ErrorKind, Fault, HttpCause, HttpFault, ListingFault, Operation, PeerError,
 };
 pub use fleet::{Fleet, Member, Readiness, Started};
 pub use launcher::{LauncherProvider, LauncherSource};

@@ -3,7 +3,7 @@
 const SHOWN: usize = 200;
 
 /// At most 200 characters of `text`, control characters replaced by U+FFFD.
-pub(crate) fn shown(text: &str) -> String {
+pub fn shown(text: &str) -> String {
     let mut out: String = text.trim().chars().take(SHOWN).map(harmless).collect();
     if text.trim().chars().nth(SHOWN).is_some() {
         out.push('…');
@@ -12,13 +12,13 @@ pub(crate) fn shown(text: &str) -> String {
 }
 
 /// [`shown`] for bytes that may not be UTF-8.
-pub(crate) fn shown_bytes(bytes: &[u8]) -> String {
+pub fn shown_bytes(bytes: &[u8]) -> String {
     let some = bytes.get(..bytes.len().min(SHOWN * 4 + 4)).unwrap_or_default();
     shown(&String::from_utf8_lossy(some))
 }
 
 /// Control characters and the bidirectional overrides could rewrite what a terminal shows.
-pub(crate) fn harmless(character: char) -> char {
+pub fn harmless(character: char) -> char {
     match character {
         '\t' => ' ',
         '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
@@ -28,10 +28,7 @@ pub(crate) fn harmless(character: char) -> char {
 }
 
 /// The candidate nearest to `name`, when it is near enough to be what was meant.
-pub(crate) fn nearest<'a>(
-    name: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     candidates
         .into_iter()
         .map(|candidate| (strsim::jaro_winkler(name, candidate), candidate))

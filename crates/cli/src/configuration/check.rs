@@ -4,8 +4,8 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-use plenipo_connect::ConfigError;
-use plenipo_connect::config::{Config, Format, Origin, ServerState, parse};
+use plenipo_config::ConfigError;
+use plenipo_config::{Config, Format, Origin, ServerState, parse};
 use plenipo_policy::{PermissionTables, parse_permissions};
 use serde_json::{Value, json};
 

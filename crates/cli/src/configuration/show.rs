@@ -6,10 +6,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use plenipo_connect::ConfigError;
-use plenipo_connect::config::{
-    HeaderValueSource, ServerConfig, ServerState, Template, TransportSettings,
-};
+use plenipo_config::ConfigError;
+use plenipo_config::{HeaderValueSource, ServerConfig, ServerState, Template, TransportSettings};
 use plenipo_redact::{REDACTED, is_secret_header, redacted_url};
 use serde_json::{Value, json};
 

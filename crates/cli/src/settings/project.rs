@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use plenipo_connect::config::{Config, Origin, parse};
-use plenipo_connect::{ConfigError, ServerName};
+use plenipo_config::ConfigError;
+use plenipo_config::{Config, Origin, parse};
+use plenipo_connect::ServerName;
 use plenipo_policy::{PermissionTables, parse_permissions};
 
 use super::reading::read_plain;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use plenipo_connect::config::{
+use plenipo_config::{
     HeaderValueSource, HttpSettings, ServerConfig, ServerState, StdioSettings, Template,
     TransportSettings,
 };

@@ -2,8 +2,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use plenipo_connect::{
-    Connection, ErrorKind, Fault, HttpClient, HttpClientOptions, HttpEndpoint, HttpFault, Origin,
-    ServerName, StdioCommand, config,
+    Connection, Endpoint, ErrorKind, Fault, HttpClient, HttpClientOptions, HttpEndpoint, HttpFault,
+    ServerName, StdioCommand,
 };
 use plenipo_redact::Secret;
 use plenipo_testkit::Fixture;
@@ -344,21 +344,13 @@ async fn a_server_that_closes_after_each_answer_without_a_word_is_met_again() {
 }
 
 #[tokio::test]
-async fn what_a_configuration_describes_is_what_is_sent() {
+async fn what_an_endpoint_describes_is_what_is_sent() {
     let web = Web::legacy(|_| None).await;
-    let text = format!(
-        "[mcp_servers.web]\nurl = \"{}?k=${{K}}\"\nbearer_token_env_var = \"TOK\"\n\
-         http_headers = {{ X-A = \"${{A:-x}}\", Authorization = \"lost\" }}\n",
-        web.url()
-    );
-    let config = config::parse(&text, "plenipo.toml", Origin::User).unwrap();
-    let server = config.servers.into_values().next().unwrap().unwrap();
-    let lookup = |name: &str| match name {
-        "K" => Some("1".into()),
-        "TOK" => Some(TOKEN.into()),
-        _ => None,
-    };
-    let endpoint = server.endpoint(&config::StartContext::new(&lookup)).unwrap();
+    let mut http = HttpEndpoint::new(&format!("{}?k=1", web.url())).unwrap();
+    http.header("X-A", &Secret::new("x".to_owned())).unwrap();
+    http.header("Authorization", &Secret::new("lost".to_owned())).unwrap();
+    http.bearer(&Secret::new(TOKEN.to_owned())).unwrap();
+    let endpoint = Endpoint::from(http);
     assert!(!format!("{endpoint:?}").contains(TOKEN));
     let name = ServerName::new("web").unwrap();
     let connection = Connection::open(name, &endpoint, web.options.clone()).await.unwrap();

@@ -11,7 +11,6 @@ mod authority;
 mod calls;
 mod cases;
 mod catalog;
-mod config;
 mod fleet;
 mod http_calls;
 mod http_negotiation;

@@ -7,14 +7,14 @@ use serde::Deserializer as _;
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::node::{Name, Node, Place, Table, Value};
 use crate::error::ConfigError;
-use crate::text::shown;
+use crate::node::{Name, Node, Place, Table, Value};
+use plenipo_connect::text::shown;
 
 /// How deep values may nest; no configuration needs more.
 const MAX_DEPTH: usize = 32;
 
-pub(super) fn parse(root: &Place<'_>, text: &str) -> Result<Table, ConfigError> {
+pub(crate) fn parse(root: &Place<'_>, text: &str) -> Result<Table, ConfigError> {
     let plain = without_comments(text);
     let whole: &RawValue = serde_json::from_str(&plain).map_err(|error| {
         let place = root.at(offset_of(text, error.line()));

@@ -16,10 +16,10 @@ use std::sync::Arc;
 
 use plenipo_redact::{REDACTED, Secret};
 
-use super::format::{Format, workspace_of};
-use super::node::Place;
-use crate::environment::Lookup;
 use crate::error::ConfigError;
+use crate::format::{Format, workspace_of};
+use crate::node::Place;
+use plenipo_connect::environment::Lookup;
 
 /// What a server's start may look at.
 #[derive(Clone, Copy)]
@@ -72,7 +72,7 @@ enum Part {
 }
 
 /// Why a text is no template.
-pub(super) enum TemplateFault {
+pub(crate) enum TemplateFault {
     /// It is wrong.
     Malformed(ConfigError),
     /// It is right for its program, and means nothing here: `${input:token}`.
@@ -81,7 +81,7 @@ pub(super) enum TemplateFault {
 
 impl Template {
     /// Reads `text` as a file of this format means it.
-    pub(super) fn parse(
+    pub(crate) fn parse(
         format: Format,
         place: &Place<'_>,
         text: String,
@@ -96,13 +96,13 @@ impl Template {
     }
 
     /// Text that is taken as it stands.
-    pub(super) fn literal(place: &Place<'_>, text: String) -> Self {
+    pub(crate) fn literal(place: &Place<'_>, text: String) -> Self {
         let parts = vec![Part::Literal(Secret::new(text.clone()))];
         Self::of(place, text, parts)
     }
 
     /// `${NAME}`.
-    pub(super) fn variable_named(place: &Place<'_>, name: String) -> Self {
+    pub(crate) fn variable_named(place: &Place<'_>, name: String) -> Self {
         let written = format!("${{{name}}}");
         Self::of(place, written, vec![Part::Variable { name, default: None }])
     }
@@ -294,8 +294,8 @@ fn placeholder(format: Format, place: &Place<'_>, inner: &str) -> Result<Part, T
             return Ok(variable(name, None));
         }
         if inner.contains(':') && !inner.contains(":-") || format == Format::VsCode {
-            let name = crate::text::shown(inner.split(':').next().unwrap_or_default());
-            let what = format!("`${{{}}}`", crate::text::shown(inner));
+            let name = plenipo_connect::text::shown(inner.split(':').next().unwrap_or_default());
+            let what = format!("`${{{}}}`", plenipo_connect::text::shown(inner));
             return Err(TemplateFault::Unsupported(match name.as_str() {
                 "input" => format!("{what} asks a person each time, which is not honoured yet"),
                 _ => format!("{what} has no meaning outside its editor"),
@@ -310,7 +310,7 @@ fn placeholder(format: Format, place: &Place<'_>, inner: &str) -> Result<Part, T
         return Err(malformed(place, "has a placeholder inside a default"));
     }
     if !is_variable(name) {
-        let shown = crate::text::shown(inner);
+        let shown = plenipo_connect::text::shown(inner);
         let mut fault = place.fault(format!("has `${{{shown}}}`, which names no variable"));
         if format == Format::Plenipo {
             fault.hint = Some("write $${ for the two characters ${".to_owned());

@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::format::Format;
-use super::keys::{self, Meaning};
-use super::node::{Node, Place, Value};
-use super::scalar::{forwarded, milliseconds, seconds, variable_name};
-use super::server::{
+use crate::error::ConfigError;
+use crate::format::Format;
+use crate::keys::{self, Meaning};
+use crate::node::{Node, Place, Value};
+use crate::scalar::{forwarded, milliseconds, seconds, variable_name};
+use crate::server::{
     HeaderValueSource, HttpSettings, ServerConfig, ServerState, StdioSettings, TransportSettings,
 };
-use super::template::{Template, TemplateFault};
-use super::{helper, http};
-use crate::catalog::ToolFilter;
-use crate::error::ConfigError;
+use crate::template::{Template, TemplateFault};
+use crate::{helper, http};
+use plenipo_connect::ToolFilter;
 
-pub(super) fn read_server(
+pub(crate) fn read_server(
     format: Format,
     node: &Node,
     place: &Place<'_>,

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use super::node::{Node, Place, Value};
 use crate::error::ConfigError;
+use crate::node::{Node, Place, Value};
 
 /// Clocks far in the future overflow on some systems; 30 days is for ever here.
 const LONGEST: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-pub(super) fn seconds(node: &Node, place: &Place<'_>) -> Result<Duration, ConfigError> {
+pub(crate) fn seconds(node: &Node, place: &Place<'_>) -> Result<Duration, ConfigError> {
     let number = match &node.value {
         Value::Integer { digits, radix } => u32::from_str_radix(digits, *radix).ok().map(f64::from),
         Value::Float(text) => text.parse::<f64>().ok(),
@@ -21,7 +21,7 @@ pub(super) fn seconds(node: &Node, place: &Place<'_>) -> Result<Duration, Config
         .ok_or_else(|| place.fault("should be a number of seconds above 0 and below 30 days"))
 }
 
-pub(super) fn milliseconds(node: &Node, place: &Place<'_>) -> Result<Duration, ConfigError> {
+pub(crate) fn milliseconds(node: &Node, place: &Place<'_>) -> Result<Duration, ConfigError> {
     let Value::Integer { digits, radix } = &node.value else {
         return Err(place.wrong_type("a whole number of milliseconds", &node.value));
     };
@@ -33,7 +33,7 @@ pub(super) fn milliseconds(node: &Node, place: &Place<'_>) -> Result<Duration, C
         .ok_or_else(|| place.fault("should be a number of milliseconds above 0 and below 30 days"))
 }
 
-pub(super) fn variable_name(name: &str, place: &Place<'_>) -> Result<String, ConfigError> {
+pub(crate) fn variable_name(name: &str, place: &Place<'_>) -> Result<String, ConfigError> {
     if name.is_empty() || name.contains(['=', '\0']) {
         return Err(place.fault("is not the name of an environment variable"));
     }
@@ -41,7 +41,7 @@ pub(super) fn variable_name(name: &str, place: &Place<'_>) -> Result<String, Con
 }
 
 /// `env_vars`: names, or tables with a name and where it is looked up.
-pub(super) fn forwarded(node: &Node, place: &Place<'_>) -> Result<Vec<String>, ConfigError> {
+pub(crate) fn forwarded(node: &Node, place: &Place<'_>) -> Result<Vec<String>, ConfigError> {
     let mut names = Vec::new();
     for (place, item) in place.array(node)? {
         let table = match &item.value {

@@ -2,11 +2,11 @@
 
 use toml::de::{DeTable, DeValue};
 
-use super::node::{Name, Node, Place, Table, Value};
 use crate::error::ConfigError;
-use crate::text::shown;
+use crate::node::{Name, Node, Place, Table, Value};
+use plenipo_connect::text::shown;
 
-pub(super) fn parse(root: &Place<'_>, text: &str) -> Result<Table, ConfigError> {
+pub(crate) fn parse(root: &Place<'_>, text: &str) -> Result<Table, ConfigError> {
     let document = DeTable::parse(text).map_err(|error| {
         let offset = error.span().map_or(0, |span| span.start);
         root.at(offset).fault(format!("is not TOML: {}", shown(error.message())))

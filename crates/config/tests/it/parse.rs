@@ -1,7 +1,7 @@
 use std::ffi::{OsStr, OsString};
 
-use plenipo_connect::config::{ServerState, StartContext, parse};
-use plenipo_connect::{Config, ConnectOptions, Endpoint, Origin, ServerName};
+use plenipo_config::{Config, Origin, ServerState, StartContext, parse};
+use plenipo_connect::{ConnectOptions, Endpoint, ServerName};
 use proptest::prelude::*;
 
 const WHOLE: &str = r#"

@@ -58,12 +58,12 @@ const ONLY_CODEX: [&str; 24] = [
 ];
 
 impl Format {
-    pub(super) fn is_toml(self) -> bool {
+    pub(crate) fn is_toml(self) -> bool {
         matches!(self, Self::Plenipo | Self::Codex)
     }
 
     /// The table that holds the servers.
-    pub(super) fn servers_key(self) -> &'static str {
+    pub(crate) fn servers_key(self) -> &'static str {
         match self {
             Self::Plenipo | Self::Codex => "mcp_servers",
             Self::McpServers | Self::ClaudeDesktop => "mcpServers",
@@ -84,7 +84,7 @@ impl Format {
     }
 
     /// Of a TOML file with these top-level keys.
-    pub(super) fn of_toml<'k>(file: &str, keys: impl Iterator<Item = &'k str> + Clone) -> Self {
+    pub(crate) fn of_toml<'k>(file: &str, keys: impl Iterator<Item = &'k str> + Clone) -> Self {
         if keys.clone().any(|key| ONLY_OURS.contains(&key)) {
             return Self::Plenipo;
         }
@@ -96,7 +96,7 @@ impl Format {
     }
 
     /// Of a JSON file with these top-level keys.
-    pub(super) fn of_json<'k>(
+    pub(crate) fn of_json<'k>(
         file: &str,
         mut keys: impl Iterator<Item = &'k str> + Clone,
     ) -> Option<Self> {
@@ -112,13 +112,13 @@ impl Format {
 }
 
 /// Whether the text is JSON: no TOML starts with a brace or a slash.
-pub(super) fn looks_like_json(text: &str, file: &str) -> bool {
+pub(crate) fn looks_like_json(text: &str, file: &str) -> bool {
     let named = Path::new(file).extension().is_some_and(|end| end == "json" || end == "jsonc");
     named || text.trim_start().starts_with(['{', '/'])
 }
 
 /// The folder that `.cursor/mcp.json` or `.vscode/mcp.json` belongs to.
-pub(super) fn workspace_of(file: &str) -> Option<PathBuf> {
+pub(crate) fn workspace_of(file: &str) -> Option<PathBuf> {
     let file = Path::new(file);
     let folder = file.parent().filter(|_| file.is_absolute())?;
     let editor = folder.file_name().filter(|name| *name == ".cursor" || *name == ".vscode");

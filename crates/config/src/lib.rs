@@ -18,8 +18,10 @@
 //! | `mcp_servers.NAME` | [`ServerConfig`] | any |
 //!
 //! Of other programs' files, which [`Format`] tells apart, only the servers are read.
+#![forbid(unsafe_code)]
 
 mod draft;
+mod error;
 mod format;
 mod helper;
 mod http;
@@ -35,6 +37,7 @@ mod toml_document;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+pub use error::ConfigError;
 pub use format::Format;
 use plenipo_redact::Secret;
 pub use server::{
@@ -42,8 +45,7 @@ pub use server::{
 };
 pub use template::{StartContext, Template};
 
-use crate::error::ConfigError;
-use crate::server_name::ServerName;
+use plenipo_connect::ServerName;
 
 /// How far a configuration file is trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! The keys of each format's servers, and what we do with each.
 
-use super::format::Format;
+use crate::format::Format;
 
 /// What a key of a server means here, under the name that the reference schema gives it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Meaning {
+pub(crate) enum Meaning {
     /// It is honoured.
     Honoured(&'static str),
     /// It is known and not honoured yet: it disables the server.
@@ -85,19 +85,19 @@ const JSON_NOT_YET: [&str; 14] = [
 const JSON_DESCRIPTIVE: [&str; 4] = ["description", "gallery", "version", "note"];
 
 /// Keys that only a server with `command` has, as the reference schema calls them.
-pub(super) const STDIO_ONLY: [&str; 4] = ["args", "env", "env_vars", "cwd"];
+pub(crate) const STDIO_ONLY: [&str; 4] = ["args", "env", "env_vars", "cwd"];
 /// Keys that only a server with `url` has.
-pub(super) const HTTP_ONLY: [&str; 4] =
+pub(crate) const HTTP_ONLY: [&str; 4] =
     ["bearer_token_env_var", "http_headers", "env_http_headers", "http_headers_helper"];
 /// Keys that only a server with `url` has, among those that are not honoured yet.
-pub(super) const HTTP_ONLY_NOT_YET: [&str; 4] = ["auth", "scopes", "oauth", "oauth_resource"];
+pub(crate) const HTTP_ONLY_NOT_YET: [&str; 4] = ["auth", "scopes", "oauth", "oauth_resource"];
 
 /// Top-level keys that are honoured.
-pub(super) const TOP_LEVEL: [&str; 6] =
+pub(crate) const TOP_LEVEL: [&str; 6] =
     ["launcher", "default_permissions", "permissions", "server", "audit", "mcp_servers"];
 
 /// Top-level keys of the reference schema that are about MCP and not honoured yet.
-pub(super) const TOP_LEVEL_NOT_YET: [&str; 5] = [
+pub(crate) const TOP_LEVEL_NOT_YET: [&str; 5] = [
     "mcp_enterprise_managed_auth",
     "mcp_oauth_credentials_store",
     "mcp_oauth_callback_port",
@@ -106,16 +106,16 @@ pub(super) const TOP_LEVEL_NOT_YET: [&str; 5] = [
 ];
 
 /// Our own top-level keys that are not honoured yet.
-pub(super) const OWN_NOT_YET: [&str; 1] = ["features"];
+pub(crate) const OWN_NOT_YET: [&str; 1] = ["features"];
 
 /// Keys of `[audit]`.
-pub(super) const AUDIT: [&str; 1] = ["file"];
+pub(crate) const AUDIT: [&str; 1] = ["file"];
 
 /// Keys of `[server.workspace]`.
-pub(super) const WORKSPACE: [&str; 1] = ["allow_unsandboxed"];
+pub(crate) const WORKSPACE: [&str; 1] = ["allow_unsandboxed"];
 
 /// What the key `name` of a server means in a file of this format.
-pub(super) fn meaning(format: Format, name: &str) -> Meaning {
+pub(crate) fn meaning(format: Format, name: &str) -> Meaning {
     if format.is_toml() {
         let honoured = HONOURED.into_iter().find(|known| *known == name);
         return match honoured {
@@ -133,7 +133,7 @@ pub(super) fn meaning(format: Format, name: &str) -> Meaning {
 }
 
 /// Every key of a server that this format knows.
-pub(super) fn known(format: Format) -> impl Iterator<Item = &'static str> {
+pub(crate) fn known(format: Format) -> impl Iterator<Item = &'static str> {
     let toml = HONOURED.into_iter().chain(NOT_YET);
     let json = JSON_HONOURED.into_iter().map(|(name, _)| name).chain(JSON_NOT_YET);
     toml.filter(move |_| format.is_toml()).chain(json.filter(move |_| !format.is_toml()))

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use plenipo_redact::Secret;
 
-use super::draft::read_server;
-use super::format::{Format, looks_like_json};
-use super::node::{Name, Node, Place, Table};
-use super::{Config, Origin, json_document, keys, toml_document};
+use crate::draft::read_server;
 use crate::error::ConfigError;
-use crate::server_name::ServerName;
+use crate::format::{Format, looks_like_json};
+use crate::node::{Name, Node, Place, Table};
+use crate::{Config, Origin, json_document, keys, toml_document};
+use plenipo_connect::ServerName;
 
-pub(super) fn read(text: &str, file: &str, origin: Origin) -> Result<Config, ConfigError> {
+pub(crate) fn read(text: &str, file: &str, origin: Origin) -> Result<Config, ConfigError> {
     let root = Place::start(file, text);
     let (format, document) = document(&root, text, file)?;
     let mut config = Config {

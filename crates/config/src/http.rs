@@ -17,7 +17,7 @@ const RESERVED: [&str; 12] = [
 ];
 
 /// `http://` or `https://`, a host, no user information, printable ASCII without spaces.
-pub(super) fn check_url(url: &str) -> Result<(), String> {
+pub(crate) fn check_url(url: &str) -> Result<(), String> {
     let rest = ["http://", "https://"].into_iter().find_map(|scheme| {
         let start = url.get(..scheme.len())?;
         start.eq_ignore_ascii_case(scheme).then(|| url.get(scheme.len()..)).flatten()
@@ -39,7 +39,7 @@ pub(super) fn check_url(url: &str) -> Result<(), String> {
 }
 
 /// A token (RFC 9110 section 5.6.2) that is not the transport's own.
-pub(super) fn check_header_name(name: &str) -> Result<(), String> {
+pub(crate) fn check_header_name(name: &str) -> Result<(), String> {
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || !name.bytes().all(token) {
         return Err("is not the name of a header".to_owned());
@@ -51,7 +51,7 @@ pub(super) fn check_header_name(name: &str) -> Result<(), String> {
 }
 
 /// No control characters but tab, so that nothing can begin another header.
-pub(super) fn check_header_value(value: &str) -> Result<(), String> {
+pub(crate) fn check_header_value(value: &str) -> Result<(), String> {
     match value.chars().any(|character| character.is_control() && character != '\t') {
         true => Err("has a control character, such as a line break".to_owned()),
         false => Ok(()),

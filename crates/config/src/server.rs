@@ -7,14 +7,15 @@ use std::time::Duration;
 
 use plenipo_redact::Secret;
 
-use super::template::{StartContext, Template};
-use crate::catalog::ToolFilter;
-use crate::environment;
-use crate::error::{ConfigError, HttpFault};
-use crate::options::ConnectOptions;
-use crate::transport::Endpoint;
-use crate::transport::http::HttpEndpoint;
-use crate::transport::stdio::StdioCommand;
+use crate::error::ConfigError;
+use crate::template::{StartContext, Template};
+use plenipo_connect::ConnectOptions;
+use plenipo_connect::Endpoint;
+use plenipo_connect::HttpEndpoint;
+use plenipo_connect::HttpFault;
+use plenipo_connect::StdioCommand;
+use plenipo_connect::ToolFilter;
+use plenipo_connect::environment;
 
 /// One server.
 ///

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-use crate::text::harmless;
+use plenipo_connect::text::harmless;
 
 /// A fault in a configuration file, with its place.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,15 +1,15 @@
 //! A parsed document, TOML or JSON, with the place of everything: what the readers walk.
 
 use crate::error::ConfigError;
-use crate::text::{nearest, shown};
+use plenipo_connect::text::{nearest, shown};
 
 /// A value and where it starts. It may hold secrets, so it cannot be printed.
-pub(super) struct Node {
-    pub(super) offset: usize,
-    pub(super) value: Value,
+pub(crate) struct Node {
+    pub(crate) offset: usize,
+    pub(crate) value: Value,
 }
 
-pub(super) enum Value {
+pub(crate) enum Value {
     Null,
     Boolean(bool),
     /// Digits as written, without underscores and radix prefix.
@@ -25,16 +25,16 @@ pub(super) enum Value {
 }
 
 /// Members in the order of the parser; a JSON object may have one name twice.
-pub(super) type Table = Vec<(Name, Node)>;
+pub(crate) type Table = Vec<(Name, Node)>;
 
 /// A member's name and where it is written.
-pub(super) struct Name {
-    pub(super) offset: usize,
-    pub(super) text: String,
+pub(crate) struct Name {
+    pub(crate) offset: usize,
+    pub(crate) text: String,
 }
 
 impl Value {
-    pub(super) fn kind(&self) -> &'static str {
+    pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Null => "null",
             Self::Boolean(_) => "boolean",
@@ -50,8 +50,8 @@ impl Value {
 
 /// A place in a file: what an error needs.
 #[derive(Debug, Clone)]
-pub(super) struct Place<'a> {
-    pub(super) file: &'a str,
+pub(crate) struct Place<'a> {
+    pub(crate) file: &'a str,
     text: &'a str,
     offset: usize,
     key: String,
@@ -59,25 +59,25 @@ pub(super) struct Place<'a> {
 
 impl<'a> Place<'a> {
     /// The start of a file.
-    pub(super) fn start(file: &'a str, text: &'a str) -> Self {
+    pub(crate) fn start(file: &'a str, text: &'a str) -> Self {
         Self { file, text, offset: 0, key: String::new() }
     }
 
-    pub(super) fn at(&self, offset: usize) -> Self {
+    pub(crate) fn at(&self, offset: usize) -> Self {
         Self { offset, ..self.clone() }
     }
 
-    pub(super) fn key(&self) -> &str {
+    pub(crate) fn key(&self) -> &str {
         &self.key
     }
 
     /// Counted from 1.
-    pub(super) fn line(&self) -> usize {
+    pub(crate) fn line(&self) -> usize {
         let before = self.text.as_bytes().get(..self.offset).unwrap_or_default();
         before.iter().filter(|byte| **byte == b'\n').count().saturating_add(1)
     }
 
-    pub(super) fn fault(&self, reason: impl Into<String>) -> ConfigError {
+    pub(crate) fn fault(&self, reason: impl Into<String>) -> ConfigError {
         ConfigError {
             file: self.file.to_owned(),
             line: self.line(),
@@ -88,7 +88,7 @@ impl<'a> Place<'a> {
     }
 
     /// The place of a member.
-    pub(super) fn member(&self, name: &Name) -> Self {
+    pub(crate) fn member(&self, name: &Name) -> Self {
         let bare = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
         let text = match shown(&name.text) {
             text if !text.is_empty() && text.bytes().all(bare) => text,
@@ -103,7 +103,7 @@ impl<'a> Place<'a> {
         Self { offset: node.offset, key: format!("{}[{index}]", self.key), ..*self }
     }
 
-    pub(super) fn unknown_key<'k>(
+    pub(crate) fn unknown_key<'k>(
         &self,
         name: &str,
         known: impl Iterator<Item = &'k str>,
@@ -113,11 +113,11 @@ impl<'a> Place<'a> {
         fault
     }
 
-    pub(super) fn wrong_type(&self, expected: &str, found: &Value) -> ConfigError {
+    pub(crate) fn wrong_type(&self, expected: &str, found: &Value) -> ConfigError {
         self.fault(format!("should be {expected}, found {}", found.kind()))
     }
 
-    pub(super) fn string(&self, node: &Node) -> Result<String, ConfigError> {
+    pub(crate) fn string(&self, node: &Node) -> Result<String, ConfigError> {
         let Value::Text(text) = &node.value else {
             return Err(self.wrong_type("a string", &node.value));
         };
@@ -127,21 +127,21 @@ impl<'a> Place<'a> {
         Ok(text.clone())
     }
 
-    pub(super) fn boolean(&self, node: &Node) -> Result<bool, ConfigError> {
+    pub(crate) fn boolean(&self, node: &Node) -> Result<bool, ConfigError> {
         match &node.value {
             Value::Boolean(value) => Ok(*value),
             other => Err(self.wrong_type("true or false", other)),
         }
     }
 
-    pub(super) fn table<'n>(&self, node: &'n Node) -> Result<&'n Table, ConfigError> {
+    pub(crate) fn table<'n>(&self, node: &'n Node) -> Result<&'n Table, ConfigError> {
         match &node.value {
             Value::Table(table) => Ok(table),
             other => Err(self.wrong_type("a table", other)),
         }
     }
 
-    pub(super) fn array<'n>(
+    pub(crate) fn array<'n>(
         &self,
         node: &'n Node,
     ) -> Result<impl Iterator<Item = (Self, &'n Node)>, ConfigError> {
@@ -151,7 +151,7 @@ impl<'a> Place<'a> {
         Ok(items.iter().enumerate().map(|(index, item)| (self.item(index, item), item)))
     }
 
-    pub(super) fn strings(&self, node: &Node) -> Result<Vec<String>, ConfigError> {
+    pub(crate) fn strings(&self, node: &Node) -> Result<Vec<String>, ConfigError> {
         self.array(node)?.map(|(place, item)| place.string(item)).collect()
     }
 }
