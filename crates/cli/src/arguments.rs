@@ -28,7 +28,7 @@ Exit codes:
     5  a server wants credentials
     6  refused by trust, policy or changed authority
   124  timeout
-  130  Ctrl-C";
+  130  Ctrl-C (129 and 143: the hang-up and terminate signals)";
 
 /// Options that stand before or after any command.
 #[derive(Debug, Clone, Args)]
@@ -184,7 +184,7 @@ pub(crate) struct CallArguments {
     #[arg(long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
     /// Longest message to take from the server, in bytes.
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = message_size)]
     pub(crate) max_message_size: Option<usize>,
 }
 
@@ -201,6 +201,15 @@ fn variable(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err(format!("expected KEY=VALUE, found {text:?}")),
+    }
+}
+
+/// Enough for a handshake, at least.
+fn message_size(text: &str) -> Result<usize, String> {
+    const LEAST: usize = 4096;
+    match text.parse() {
+        Ok(size) if size >= LEAST => Ok(size),
+        _ => Err(format!("expected a number of bytes, at least {LEAST}, found {text:?}")),
     }
 }
 

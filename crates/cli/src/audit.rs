@@ -105,7 +105,7 @@ impl Ending {
             Self::Failed(Code::SignIn) => "sign-in",
             Self::Failed(Code::Refused) => "refused",
             Self::Failed(Code::Timeout) => "timeout",
-            Self::Failed(Code::Interrupted | Code::Terminated) => "interrupted",
+            Self::Failed(Code::HungUp | Code::Interrupted | Code::Terminated) => "interrupted",
         }
     }
 }

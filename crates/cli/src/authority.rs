@@ -4,13 +4,11 @@ use std::path::{Path, PathBuf};
 
 use plenipo_authority::{SandboxState, VerifiedLauncher};
 use plenipo_connect::LauncherSource;
-use plenipo_policy::{
-    Access, Entry, EntryPath, FileSystem, PermissionProfile, ResolveContext, State, WorkspaceRoots,
-};
+use plenipo_policy::{ResolveContext, State, WorkspaceRoots};
 
-use crate::env;
 use crate::failure::{Code, Failure};
 use crate::settings::Settings;
+use crate::{env, guard};
 
 /// Which profile a person asked for, and about which directory.
 #[derive(Debug, Clone, Copy)]
@@ -35,7 +33,7 @@ pub(crate) fn in_force(settings: &Settings, choice: ProfileChoice<'_>) -> Result
     let roots = WorkspaceRoots::new(&cwd, home.as_deref(), explicit).map_err(refused)?;
     let (name, profile) = settings.profile(choice.name, &roots)?;
     let mut state = State::new(profile, &cwd);
-    protect_configuration(settings, &mut state)?;
+    guard::protect(settings, &mut state)?;
     Ok(InForce { profile: name, state })
 }
 
@@ -63,36 +61,6 @@ fn working_directory(directory: Option<&Path>) -> Result<PathBuf, Failure> {
         return Ok(real);
     }
     Err(Failure::usage(format!("{} is not a directory", path.display())))
-}
-
-/// A configuration file or the audit file inside a writable root is made read-only: a command may not configure the
-/// next one, nor rewrite what is known of earlier ones.
-fn protect_configuration(settings: &Settings, state: &mut State) -> Result<(), Failure> {
-    let policy = state
-        .profile
-        .resolve(&context(state))
-        .map_err(|error| Failure::new(Code::Refused, error.to_string()))?;
-    let PermissionProfile::Managed { file_system: FileSystem::Restricted(restricted), .. } =
-        &mut state.profile
-    else {
-        return Ok(());
-    };
-    let files = settings.files().chain(settings.audit_file());
-    let files = files.filter_map(|file| std::fs::canonicalize(file).ok());
-    // What a person trusts is kept there, whether or not it exists yet.
-    let data = env::data_directory().map(|path| std::fs::canonicalize(&path).unwrap_or(path));
-    for file in files.chain(data) {
-        if policy.access(&file) != Some(Access::Write) {
-            continue;
-        }
-        let Some(path) = file.to_str() else {
-            let message =
-                format!("the file {} cannot be protected: its path is not UTF-8", file.display());
-            return Err(Failure::new(Code::Refused, message));
-        };
-        restricted.entries.push(Entry::new(EntryPath::Path(path.to_owned()), Access::Read));
-    }
-    Ok(())
 }
 
 /// The state as it travels.

@@ -18,10 +18,12 @@ use crate::audit::{Audit, Ending};
 use crate::authority::{self, InForce, ProfileChoice};
 use crate::failure::{Code, Failure};
 use crate::reach::Host;
-use crate::serve::runtime;
+use crate::serve::run_to_end;
 use crate::settings::Settings;
 use crate::terminal;
 
+use pairs::Inputs;
+use render::Rendered;
 pub(crate) use schema::InputSchema;
 use target::Target;
 
@@ -29,6 +31,7 @@ use target::Target;
 pub(crate) fn run(global: &Global, arguments: CallArguments) -> Result<ExitCode, Failure> {
     let settings = Settings::load_in(global.config.as_deref(), arguments.directory.as_deref())?;
     let target = Target::find(&settings, &arguments.target)?;
+    let inputs = Inputs::read(&arguments)?;
     // Before the authority is worked out: the file is protected like the configuration.
     let audit = Audit::open(settings.audit_file())?;
     let choice = ProfileChoice {
@@ -36,17 +39,25 @@ pub(crate) fn run(global: &Global, arguments: CallArguments) -> Result<ExitCode,
         directory: arguments.directory.as_deref(),
     };
     let in_force = authority::in_force(&settings, choice)?;
-    let call =
-        Call { state: authority::capture(&in_force.state)?, global, arguments, target, in_force };
+    let call = Call {
+        inputs,
+        state: authority::capture(&in_force.state)?,
+        global,
+        arguments,
+        target,
+        in_force,
+    };
     call.warn_about(&settings);
     if global.verbose {
-        eprintln!("profile {} in {}", call.in_force.profile, call.in_force.state.cwd.display());
+        let InForce { profile, state } = &call.in_force;
+        terminal::tell(&format!("profile {profile} in {}", state.cwd.display()));
     }
-    runtime()?.block_on(call.perform(&settings, audit))
+    run_to_end(call.perform(&settings, audit))
 }
 
 struct Call<'a> {
     global: &'a Global,
+    inputs: Inputs,
     arguments: CallArguments,
     target: Target,
     in_force: InForce,
@@ -81,10 +92,20 @@ impl Call<'_> {
             code = interruption.wait() => Err(interrupted(code)),
         };
         let recorded = audit.record(self.names(), Some(digest), ending(&outcome));
-        // The answer is shown before the server is waited for: it may take its time to end.
-        let shown = outcome.and_then(|outcome| self.show(&outcome));
+        // The answer is shown before the server is waited for: it may take its time to end. So may its reader.
+        let (rendered, code) = match outcome.and_then(|outcome| self.render(&outcome)) {
+            Ok(rendered) => rendered,
+            Err(failure) => {
+                connection.shut_down().await;
+                return recorded.and(Err(failure));
+            }
+        };
+        let printing = tokio::task::spawn_blocking(|| rendered.print());
         tokio::select! {
-            _ = connection.shut_down() => recorded.and(shown),
+            (printed, _) = async { tokio::join!(printing, connection.shut_down()) } => {
+                let failed = |error| Failure::new(Code::Transport, format!("failed to print: {error}"));
+                recorded.and(printed.map_err(failed)?).map(|()| code)
+            }
             code = interruption.wait() => Err(interrupted(code)),
         }
     }
@@ -114,34 +135,37 @@ impl Call<'_> {
         request.prepared = Some(tool.clone());
         request.timeout = self.arguments.timeout;
         request.max_total = self.arguments.timeout;
-        if self.global.verbose {
-            request.progress = Some(Arc::new(|update| {
+        let verbose = self.global.verbose;
+        // Asked for always: whether a call lives on its progress must not depend on who listens.
+        request.progress = Some(Arc::new(move |update| {
+            if verbose {
                 let message = update.message.as_deref().unwrap_or("working");
-                eprintln!("{}", terminal::stderr().dim(message));
-            }));
-        }
+                terminal::tell(&terminal::stderr().dim(&terminal::harmless(message)));
+            }
+        }));
         connection.call(request).await.map_err(Failure::from)
     }
 
     fn fill_in(&self, tool: &Tool) -> Result<Option<plenipo_wire::Fragment>, Failure> {
         let view = tool.view().map_err(|error| Failure::new(Code::Protocol, error.to_string()))?;
         let schema = InputSchema::read(view.input_schema);
-        pairs::arguments(&schema, tool.name(), &self.arguments).map(Some)
+        self.inputs.arguments(&schema, tool.name()).map(Some)
     }
 
-    fn show(&self, outcome: &CallOutcome) -> Result<ExitCode, Failure> {
+    fn render(&self, outcome: &CallOutcome) -> Result<(Rendered, ExitCode), Failure> {
         let shown = render::Shown {
             server: self.target.server.name.as_str(),
             tool: &self.target.tool,
             profile: &self.in_force.profile,
             state: &self.state,
         };
-        if self.global.json {
-            render::json(&shown, outcome)?;
+        let rendered = if self.global.json {
+            render::json(&shown, outcome)?
         } else {
-            render::text(outcome, self.arguments.output.as_deref())?;
-        }
-        Ok(if outcome.is_error() { Code::ToolError.into() } else { ExitCode::SUCCESS })
+            render::text(outcome, self.arguments.output.as_deref())?
+        };
+        let code = if outcome.is_error() { Code::ToolError.into() } else { ExitCode::SUCCESS };
+        Ok((rendered, code))
     }
 }
 
@@ -170,7 +194,7 @@ impl Interruption {
         tokio::select! {
             _ = self.interrupt.recv() => Code::Interrupted,
             _ = self.terminate.recv() => Code::Terminated,
-            _ = self.hang_up.recv() => Code::Terminated,
+            _ = self.hang_up.recv() => Code::HungUp,
         }
     }
 }

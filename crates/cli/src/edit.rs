@@ -47,7 +47,7 @@ pub(crate) fn add(global: &Global, arguments: &AddArguments) -> Result<ExitCode,
     let config = parse(&text, &file.path.display().to_string(), Origin::User)?;
     let server = config.servers.get(&name).cloned().transpose()?;
     for warning in server.iter().flat_map(|server| &server.warnings) {
-        eprintln!("{} {warning}", crate::terminal::stderr().yellow("warning:"));
+        crate::terminal::warn(&warning.to_string());
     }
     file.write(&text)?;
     let path = file.path.display();

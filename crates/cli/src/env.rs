@@ -7,6 +7,9 @@ use std::io::Read;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
+use plenipo_connect::HttpClientOptions;
+use plenipo_redact::Secret;
+
 /// Bytes of the passwd file that are looked at.
 const MAX_PASSWD_BYTES: u64 = 4 * 1024 * 1024;
 
@@ -62,6 +65,23 @@ pub(crate) fn configuration_directory() -> Option<PathBuf> {
 pub(crate) fn data_directory() -> Option<PathBuf> {
     let base = absolute("XDG_DATA_HOME").or_else(|| Some(home()?.join(".local/share")))?;
     Some(base.join("plenipo"))
+}
+
+/// How to get to HTTP servers: `https_proxy`, `HTTP_PROXY` and their like, `NO_PROXY`, `SSL_CERT_FILE`.
+///
+/// The lower-case names win, and `HTTP_PROXY` counts in lower case only: a CGI program's caller sets the other.
+pub(crate) fn http_client_options() -> HttpClientOptions {
+    let text = |names: &[&str]| {
+        let values = names.iter().filter_map(|name| variable(name)?.into_string().ok());
+        values.into_iter().find(|value| !value.is_empty())
+    };
+    let mut options = HttpClientOptions::default();
+    options.proxy.http = text(&["http_proxy", "all_proxy", "ALL_PROXY"]).map(Secret::new);
+    options.proxy.https =
+        text(&["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]).map(Secret::new);
+    options.proxy.no = text(&["no_proxy", "NO_PROXY"]).unwrap_or_default();
+    options.extra_roots = absolute("SSL_CERT_FILE");
+    options
 }
 
 /// The home directory that the passwd file names for the user of this process: nothing that a caller's environment

@@ -16,6 +16,7 @@ pub(crate) enum Code {
     SignIn = 5,
     Refused = 6,
     Timeout = 124,
+    HungUp = 129,
     Interrupted = 130,
     Terminated = 143,
 }
@@ -70,11 +71,11 @@ impl Failure {
     pub(crate) fn report(self) -> ExitCode {
         let paint = terminal::stderr();
         for line in &self.details {
-            eprintln!("  {} {line}", paint.dim("|"));
+            terminal::tell(&format!("  {} {line}", paint.dim("|")));
         }
-        eprintln!("{} {}", paint.red("error:"), self.message);
+        terminal::tell(&format!("{} {}", paint.red("error:"), self.message));
         if let Some(hint) = self.hint {
-            eprintln!("{} {hint}", paint.bold("hint:"));
+            terminal::tell(&format!("{} {hint}", paint.bold("hint:")));
         }
         self.code.into()
     }

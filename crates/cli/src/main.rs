@@ -1,7 +1,6 @@
 //! The `plenipo` program: arguments, output, hints and exit codes around the crates that do the work.
 
 #![forbid(unsafe_code)]
-#![expect(clippy::print_stderr, reason = "printing is what a command line is for")]
 
 mod arguments;
 mod audit;
@@ -12,6 +11,7 @@ mod doctor;
 mod edit;
 mod env;
 mod failure;
+mod guard;
 mod man;
 mod reach;
 mod sandbox;
@@ -33,7 +33,10 @@ fn main() -> ExitCode {
     let arguments = env::arguments();
     // The launcher goes ahead of everything else, the description of the other commands included.
     if arguments.get(1).is_some_and(|word| word == OsStr::new("sandbox")) {
-        return sandbox::main(&arguments);
+        // Its help comes from the whole description below, like that of the other commands.
+        if let Some(code) = sandbox::main(&arguments) {
+            return code;
+        }
     }
     let program = match Program::try_parse_from(arguments) {
         Ok(program) => program,
@@ -42,7 +45,7 @@ fn main() -> ExitCode {
     let global = program.global;
     let outcome = match program.command {
         Command::Call(call) => call::run(&global, call),
-        Command::Sandbox(sandbox) => return sandbox::run(sandbox, global.config),
+        Command::Sandbox(sandbox) => return sandbox::run(sandbox, &global),
         Command::Tools(tools) => tools::run(&global, &tools),
         Command::Servers => servers::run(&global),
         Command::Add(add) => edit::add(&global, &add),

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use plenipo_config::{ServerConfig, ServerState, StartContext, TransportSettings};
 use plenipo_connect::observer::{Event, Observer};
 use plenipo_connect::{
-    ConnectOptions, EraHint, LauncherProvider, Member, ServerName, StdioCommand, environment,
+    ConnectOptions, Endpoint, EraHint, HttpClient, LauncherProvider, Member, ServerName,
+    StdioCommand, environment,
 };
 
 use crate::arguments::Global;
@@ -35,6 +36,8 @@ pub(crate) enum Unreachable {
 pub(crate) struct Host<'a> {
     global: &'a Global,
     launcher: Arc<LauncherProvider>,
+    /// One pool for all of them.
+    http: HttpClient,
     /// Where servers start.
     directory: PathBuf,
 }
@@ -103,7 +106,10 @@ impl Reachable {
         for warning in &config.warnings {
             terminal::warn(&warning.to_string());
         }
-        let endpoint = config.endpoint(&context)?;
+        let mut endpoint = config.endpoint(&context)?;
+        if let Endpoint::Http(http) = &mut endpoint {
+            http.server_stream(false); // nothing is listened for between a command's few requests
+        }
         Ok(Member::new(self.name.clone(), endpoint, options))
     }
 }
@@ -118,13 +124,15 @@ impl<'a> Host<'a> {
                 LauncherProvider::none()
             }
         };
-        Self { global, launcher: Arc::new(launcher), directory: directory.to_path_buf() }
+        let http = HttpClient::new(env::http_client_options());
+        Self { global, launcher: Arc::new(launcher), http, directory: directory.to_path_buf() }
     }
 
     fn options(&self) -> ConnectOptions {
         let mut options = ConnectOptions::default();
         options.observer = Arc::new(Voice { verbose: self.global.verbose });
         options.launcher = Arc::clone(&self.launcher);
+        options.http = self.http.clone();
         options
     }
 
@@ -175,7 +183,7 @@ struct Voice {
 
 impl Observer for Voice {
     fn event(&self, event: &Event<'_>) {
-        let dim = |text: String| eprintln!("{}", terminal::stderr().dim(&text));
+        let dim = |text: String| terminal::tell(&terminal::stderr().dim(&text));
         match event {
             Event::Warning { server, text } => {
                 terminal::warn(&format!("server `{server}`: {text}"))

@@ -17,6 +17,7 @@ use plenipo_policy::{SandboxPolicy, State};
 
 pub(crate) use arguments::SandboxArguments;
 
+use crate::arguments::Global;
 use crate::authority::{self, ProfileChoice};
 use crate::env;
 use crate::failure::{Code, Failure, with_sources};
@@ -27,15 +28,17 @@ use arguments::SandboxProgram;
 /// The sandbox itself refused; 125 is ours alone when the report says so.
 const REFUSED: u8 = 125;
 
-pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
+/// Runs the command; `None` when it was asked for help.
+pub(crate) fn main(arguments: &[OsString]) -> Option<ExitCode> {
     match SandboxProgram::try_parse_from(arguments.iter().skip(1)) {
-        Ok(program) => run(program.arguments, program.global.config),
+        Ok(program) => Some(run(program.arguments, &program.global)),
+        Err(error) if error.kind() == clap::error::ErrorKind::DisplayHelp => None,
         Err(error) => error.exit(),
     }
 }
 
-pub(crate) fn run(arguments: SandboxArguments, config: Option<PathBuf>) -> ExitCode {
-    if arguments.sandbox_state_json.is_some() && config.is_some() {
+pub(crate) fn run(arguments: SandboxArguments, global: &Global) -> ExitCode {
+    if arguments.sandbox_state_json.is_some() && global.config.is_some() {
         // What a caller names can't have a say about a state.
         return Failure::usage("--config cannot be used with --sandbox-state-json").report();
     }
@@ -45,9 +48,13 @@ pub(crate) fn run(arguments: SandboxArguments, config: Option<PathBuf>) -> ExitC
     };
     let request = match arguments.sandbox_state_json.as_deref() {
         Some(text) => from_state(text, &arguments),
-        None => match from_profile(&arguments, config) {
+        None => match from_profile(&arguments, global) {
             Ok(request) => request,
-            Err(failure) => return failure.report(),
+            Err(failure) if failure.code() == Code::Refused => Err(as_refusal(&failure)),
+            Err(failure) => {
+                write_refusal(&as_refusal(&failure), for_refusal);
+                return failure.report();
+            }
         },
     };
     let outcome = request.and_then(|mut request| {
@@ -60,6 +67,10 @@ pub(crate) fn run(arguments: SandboxArguments, config: Option<PathBuf>) -> ExitC
     }
 }
 
+fn as_refusal(failure: &Failure) -> LaunchError {
+    LaunchError::new(ErrorKind::Invalid, failure.message())
+}
+
 type ReportPair = (Option<OwnedFd>, Option<OwnedFd>);
 
 /// The descriptor twice: one goes into the sandbox and is closed there, one stays for a refusal.
@@ -70,15 +81,20 @@ fn report_descriptors(number: Option<i32>) -> Result<ReportPair, LaunchError> {
     Ok((Some(first), Some(second)))
 }
 
-fn refuse(error: &LaunchError, report: Option<OwnedFd>) -> ExitCode {
+fn write_refusal(error: &LaunchError, report: Option<OwnedFd>) {
     if let Some(report) = report {
         // The exit code and stderr still say it if the reader is gone.
         drop(std::fs::File::from(report).write_all(error.to_line().as_bytes()));
     }
+}
+
+fn refuse(error: &LaunchError, report: Option<OwnedFd>) -> ExitCode {
+    write_refusal(error, report);
     let paint = terminal::stderr();
-    eprintln!("{} the sandbox refused: {}", paint.red("plenipo:"), with_sources(error));
+    let sentence = with_sources(error);
+    terminal::tell(&format!("{} the sandbox refused: {sentence}", paint.red("plenipo:")));
     if let Some(hint) = error.hint() {
-        eprintln!("{} {hint}", paint.bold("hint:"));
+        terminal::tell(&format!("{} {hint}", paint.bold("hint:")));
     }
     ExitCode::from(REFUSED)
 }
@@ -98,9 +114,9 @@ fn from_state(text: &str, arguments: &SandboxArguments) -> Result<LaunchRequest,
 
 fn from_profile(
     arguments: &SandboxArguments,
-    config: Option<PathBuf>,
+    global: &Global,
 ) -> Result<Result<LaunchRequest, LaunchError>, Failure> {
-    let settings = Settings::load_in(config.as_deref(), arguments.cd.as_deref())?;
+    let settings = Settings::load_in(global.config.as_deref(), arguments.cd.as_deref())?;
     let choice = ProfileChoice {
         name: arguments.permission_profile.as_deref(),
         directory: arguments.cd.as_deref(),

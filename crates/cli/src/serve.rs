@@ -30,3 +30,11 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
         Failure::new(Code::Transport, format!("failed to start the runtime: {error}"))
     })
 }
+
+/// Runs a command's future to its end. What still blocks then, a reader that reads no more, is not waited for.
+pub(crate) fn run_to_end<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = runtime()?;
+    let outcome = runtime.block_on(work);
+    runtime.shutdown_background();
+    outcome
+}

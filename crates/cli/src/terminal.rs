@@ -43,9 +43,33 @@ impl Paint {
     }
 }
 
+/// One line on stderr. If nobody can read it the exit code still says what happened.
+pub(crate) fn tell(text: &str) {
+    drop(writeln!(std::io::stderr(), "{text}"));
+}
+
+/// A question on stderr, without the end of its line.
+pub(crate) fn ask(question: &str) {
+    drop(write!(std::io::stderr(), "{question}"));
+}
+
 /// One warning line on stderr.
 pub(crate) fn warn(text: &str) {
-    eprintln!("{} {text}", stderr().yellow("warning:"));
+    tell(&format!("{} {text}", stderr().yellow("warning:")));
+}
+
+/// Text of a server, fit for a terminal: it may hold lines and tabs, and no control over what is shown.
+pub(crate) fn harmless(text: &str) -> String {
+    let fit = |character: char| match character {
+        '\n' | '\t' => character,
+        other => plenipo_connect::text::harmless(other),
+    };
+    text.chars().map(fit).collect()
+}
+
+/// Whether a person reads stdout as it comes.
+pub(crate) fn stdout_is_terminal() -> bool {
+    std::io::stdout().is_terminal()
 }
 
 /// Text on stdout. A reader that has gone (`| head`) is no error.

@@ -168,7 +168,7 @@ fn show(listed: &[Listed], verbose: bool) -> Result<(), Failure> {
                 }
             }
             Outcome::Disabled(reason) => {
-                eprintln!("server `{}` is disabled: {reason}", entry.name);
+                terminal::tell(&format!("server `{}` is disabled: {reason}", entry.name));
             }
             Outcome::Failed(failure) => {
                 terminal::warn(failure.message());

@@ -105,9 +105,9 @@ fn ask(global: &Global, project: &Project) -> Result<(), Failure> {
             .with_hint("look at it yourself, then say so with --yes"));
     }
     if project.consent == Consent::Changed {
-        eprintln!("It changed since you trusted it.");
+        terminal::tell("It changed since you trusted it.");
     }
-    eprint!("{} [y/N] ", terminal::stderr().bold("Trust it?"));
+    terminal::ask(&format!("{} [y/N] ", terminal::stderr().bold("Trust it?")));
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer).map_err(|error| {
         Failure::new(Code::Transport, format!("failed to read the answer: {error}"))

@@ -143,7 +143,11 @@ impl PermissionTables {
         let known = [READ_ONLY, WORKSPACE, DANGER_FULL_ACCESS];
         match read::nearest(name, known.into_iter().chain(self.names().map(|(name, _)| name))) {
             Some(nearest) => error.with_hint(format!("did you mean `{nearest}`?")),
-            None => error,
+            None => {
+                let names: Vec<&str> =
+                    known.into_iter().chain(self.names().map(|(name, _)| name)).collect();
+                error.with_hint(format!("known profiles: {}", names.join(", ")))
+            }
         }
     }
 }

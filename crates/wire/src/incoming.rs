@@ -97,7 +97,11 @@ impl<'a> Incoming<'a> {
         match (result, id) {
             (Some(result), Some(id)) => Ok(Self::Success { id, result }),
             (Some(_), None) => Err(ParseFault::NotJsonRpc { reason: "it is a result without id" }),
-            (None, _) => {
+            // Whose answer it is can be read, so that call need not wait for its timeout.
+            (None, Some(id)) => {
+                Ok(Self::Failure { id: Some(id), error: ErrorObject::of_empty_answer() })
+            }
+            (None, None) => {
                 Err(ParseFault::NotJsonRpc { reason: "it has no method, no result and no error" })
             }
         }
@@ -105,6 +109,17 @@ impl<'a> Incoming<'a> {
 }
 
 impl<'a> ErrorObject<'a> {
+    /// What an answer with neither result nor error comes to.
+    fn of_empty_answer() -> Self {
+        let message = "the answer has neither a result nor an error".into();
+        Self {
+            code: crate::protocol::error_code::INVALID_REQUEST,
+            message,
+            data: None,
+            raw: RawValue::NULL,
+        }
+    }
+
     /// Reads an error as far as it has the protocol's shape; a bare string becomes the message.
     #[must_use]
     pub fn from_raw(raw: &'a RawValue) -> Self {

@@ -14,35 +14,44 @@ use super::schema::{InputSchema, Property, Types};
 /// Longest file or input that becomes an argument.
 const MAX_VALUE_BYTES: u64 = 16 * 1024 * 1024;
 
-/// The arguments object: `--args` as the base, pairs over it.
-pub(super) fn arguments(
-    schema: &InputSchema,
-    tool: &str,
-    given: &CallArguments,
-) -> Result<Fragment, Failure> {
-    let base = given.args.as_deref().map(base).transpose()?;
-    let mut members: Vec<(String, Member)> = Vec::new();
-    for word in &given.pairs {
-        add(&mut members, schema, word)?;
+/// What was given, with files and standard input read.
+pub(super) struct Inputs {
+    base: Option<Fragment>,
+    words: Vec<(String, Given)>,
+}
+
+impl Inputs {
+    /// Reads files and standard input. They may take their time, so this comes before anything that has to be ended in
+    /// good order.
+    pub(super) fn read(given: &CallArguments) -> Result<Self, Failure> {
+        let base = given.args.as_deref().map(base).transpose()?;
+        let words = given.pairs.iter().map(|word| split(word)).collect::<Result<_, _>>()?;
+        Ok(Self { base, words })
     }
-    let from_base: Vec<(String, Box<RawValue>)> = base
-        .as_ref()
-        .and_then(|base| object::entries(base.as_raw()))
-        .unwrap_or_default()
-        .into_iter()
-        .filter(|(name, _)| members.iter().all(|(present, _)| *present != **name))
-        .map(|(name, value)| (name.into_owned(), value.to_owned()))
-        .collect();
-    let names: Vec<String> = from_base
-        .iter()
-        .map(|(name, _)| name)
-        .chain(members.iter().map(|(name, _)| name))
-        .cloned()
-        .collect();
-    check(schema, tool, &names)?;
-    match base {
-        Some(base) if members.is_empty() => Ok(base), // as it was written, to the byte
-        _ => join(from_base, members),
+
+    /// The arguments object: `--args` as the base, pairs over it.
+    pub(super) fn arguments(&self, schema: &InputSchema, tool: &str) -> Result<Fragment, Failure> {
+        let mut members: Vec<(String, Member)> = Vec::new();
+        for (name, value) in &self.words {
+            add(&mut members, schema, (name, value))?;
+        }
+        let from_base: Vec<(String, Box<RawValue>)> = self
+            .base
+            .as_ref()
+            .and_then(|base| object::entries(base.as_raw()))
+            .unwrap_or_default()
+            .into_iter()
+            .filter(|(name, _)| members.iter().all(|(present, _)| *present != **name))
+            .map(|(name, value)| (name.into_owned(), value.to_owned()))
+            .collect();
+        let in_base = from_base.iter().map(|(name, _)| name);
+        let names: Vec<String> =
+            in_base.chain(members.iter().map(|(name, _)| name)).cloned().collect();
+        check(schema, tool, &names)?;
+        match &self.base {
+            Some(base) if members.is_empty() => Ok(base.clone()), // as it was written, to the byte
+            _ => join(from_base, members),
+        }
     }
 }
 
@@ -55,30 +64,29 @@ enum Member {
 fn add(
     members: &mut Vec<(String, Member)>,
     schema: &InputSchema,
-    word: &OsStr,
+    (name, value): (&str, &Given),
 ) -> Result<(), Failure> {
-    let (name, value) = split(word)?;
-    let property = schema.property(&name);
-    let present = members.iter_mut().find(|(present, _)| *present == name);
+    let property = schema.property(name);
+    let present = members.iter_mut().find(|(present, _)| present == name);
     let list = property.is_some_and(|property| property.types.is_list());
-    match (value, present) {
-        (Given::Json(text), None) => members.push((name, Member::One(text))),
-        (Given::Text(text), None) if list && !text.trim_start().starts_with('[') => {
-            let item = typed(&name, &text, item_types(property))?;
-            members.push((name, Member::List(vec![item])));
-        }
+    let member = match (value, present) {
         (Given::Text(text), Some((_, Member::List(items)))) => {
-            items.push(typed(&name, &text, item_types(property))?);
-        }
-        (Given::Text(text), None) => {
-            let value = typed(&name, &text, property.map(|property| &property.types))?;
-            members.push((name, Member::One(value)));
+            items.push(typed(name, text, item_types(property))?);
+            return Ok(());
         }
         (_, Some(_)) => {
             return Err(Failure::usage(format!("the argument `{name}` is given more than once"))
                 .with_hint("only a list takes several, each as KEY=ITEM"));
         }
-    }
+        (Given::Json(text), None) => Member::One(text.clone()),
+        (Given::Text(text), None) if list && !text.trim_start().starts_with('[') => {
+            Member::List(vec![typed(name, text, item_types(property))?])
+        }
+        (Given::Text(text), None) => {
+            Member::One(typed(name, text, property.map(|property| &property.types))?)
+        }
+    };
+    members.push((name.to_owned(), member));
     Ok(())
 }
 
@@ -127,7 +135,7 @@ fn typed(name: &str, text: &str, types: Option<&Types>) -> Result<String, Failur
     let fits = match &parsed {
         Some(Value::Bool(_)) => types.allows("boolean"),
         Some(Value::Number(number)) => {
-            types.allows("number") || (types.allows("integer") && !number.is_f64())
+            types.allows("number") || (types.allows("integer") && is_integer(number, text))
         }
         Some(Value::Null) => types.allows("null"),
         Some(Value::Array(_)) => types.allows("array"),
@@ -144,6 +152,11 @@ fn typed(name: &str, text: &str, types: Option<&Types>) -> Result<String, Failur
         "the argument `{name}` should be {}, found {text:?}",
         types.words()
     )))
+}
+
+/// `-0` is one, although it is kept as a float.
+fn is_integer(number: &serde_json::Number, text: &str) -> bool {
+    !number.is_f64() || text.trim().bytes().all(|byte| byte == b'-' || byte.is_ascii_digit())
 }
 
 fn check(schema: &InputSchema, tool: &str, names: &[String]) -> Result<(), Failure> {

@@ -27,7 +27,7 @@ struct Row<'a> {
 pub(super) fn run(global: &Global) -> Result<ExitCode, Failure> {
     let settings = Settings::load(global.config.as_deref())?;
     for warning in settings.warnings() {
-        eprintln!("{} {warning}", crate::terminal::stderr().yellow("warning:"));
+        crate::terminal::warn(warning);
     }
     let mut rows: BTreeMap<&str, Row<'_>> = BTreeMap::new();
     for (file, config) in settings.layers() {

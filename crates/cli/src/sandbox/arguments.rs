@@ -49,7 +49,7 @@ pub(crate) struct SandboxArguments {
     pub(crate) command: Vec<OsString>,
 }
 
-/// The same arguments on their own, for the dispatch that builds nothing else.
+// The same arguments on their own, for the dispatch that builds nothing else.
 #[derive(Debug, Parser)]
 #[command(name = "plenipo sandbox", bin_name = "plenipo sandbox")]
 pub(crate) struct SandboxProgram {

@@ -95,6 +95,7 @@ fn words_are_typed_by_the_schema() {
     }
     let rest = [
         ("count=7", json!(7)),
+        ("count=-0", json!(0)),
         ("ratio=1.50", json!(1.5)),
         ("flag=true", json!(true)),
         ("maybe=null", Value::Null),
@@ -230,7 +231,12 @@ fn content_that_is_not_text_goes_into_files() {
     let kept = call(&bench, &config, &["show.picture", "--output", "out"]);
     kept.expect(0);
     assert_eq!(std::fs::read(bench.workspace.join("out/image-2.png")).unwrap(), b"\x89PNG fake");
-    call(&bench, &config, &["show.picture", "--output", "out"]).expect(2); // nothing is overwritten
+    // A second run overwrites nothing and loses nothing.
+    assert_eq!(
+        call(&bench, &config, &["show.picture", "--output", "out"]).expect(0).stdout,
+        "a picture\n"
+    );
+    assert!(bench.workspace.join("out/image-2-1.png").exists());
     let structured = call(&bench, &config, &["show.structured"]);
     assert_eq!(structured.stdout, "{\"n\": 12345678901234567890123, \"z\": 1.1}\n");
 }
@@ -298,4 +304,42 @@ fn the_root_directory_is_no_workspace_and_home_only_when_named() {
     Ran::of(at_home.unwrap()).expect(2);
     let home = bench.home.display().to_string();
     bench.run(["call", "workspace.run", "command=true", "-C", &home]).expect(0);
+}
+
+#[test]
+fn progress_keeps_a_call_alive_whoever_listens() {
+    let bench = Bench::new();
+    let Some(python) = python() else { return };
+    let script =
+        bench.fixture.file("trickle.py", std::fs::read(data("tests/data/trickle.py")).unwrap());
+    let config = bench.configuration(&format!(
+        "[mcp_servers.trickle]\ncommand = {python:?}\nargs = [{script:?}]\ntool_timeout_sec = 1\n"
+    ));
+    for words in [vec!["trickle.slow"], vec!["trickle.slow", "-v"]] {
+        assert_eq!(call(&bench, &config, &words).expect(0).stdout, "done\n");
+    }
+}
+
+#[test]
+fn nobody_reading_stderr_changes_no_exit_code() {
+    let bench = Bench::new();
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    for (words, code) in [
+        (vec!["call", "nosuch.tool"], 2),
+        (vec!["sandbox", "-P", ":nope", "--", "true"], 2),
+        (vec!["sandbox", "--sandbox-state-json", "{", "--", "true"], 125),
+        (vec!["call", "workspace.run", "command=true", "-v"], 0),
+    ] {
+        let mut command = bench.command(&words);
+        let status = command.stderr(full()).stdout(std::process::Stdio::null()).status().unwrap();
+        assert_eq!(status.code(), Some(code), "{words:?}");
+    }
+}
+
+#[test]
+fn nonsense_sizes_are_usage_errors() {
+    let bench = Bench::new();
+    for size in ["0", "-1", "many", "100"] {
+        bench.run(["call", "workspace.run", "command=true", "--max-message-size", size]).expect(2);
+    }
 }

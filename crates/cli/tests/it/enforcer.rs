@@ -126,3 +126,65 @@ fn an_unsandboxed_run_needs_the_operator_and_says_so() {
     assert_eq!(answer["result"]["structuredContent"]["stdout"], "ran\n");
     assert_eq!(answer["result"]["structuredContent"]["enforcement"], "none");
 }
+
+#[test]
+fn the_place_where_a_configuration_could_appear_is_protected() {
+    as_each_user(|bench| {
+        let place = bench.workspace.join(".config");
+        let attempt = "mkdir -p .config/plenipo && echo 'default_permissions = \":danger-full-access\"' > .config/plenipo/plenipo.toml";
+        for exists in [false, true] {
+            if exists {
+                bench.fixture.directory("workspace/.config/plenipo");
+            }
+            let words = ["call", "workspace.run", &format!("command={attempt}")];
+            let mut call = bench.command(words);
+            Ran::of(call.env("XDG_CONFIG_HOME", &place).output().unwrap()).expect(1);
+            assert!(!bench.fixture.exists("workspace/.config/plenipo/plenipo.toml"));
+        }
+        let outside = bench.fixture.join("outside");
+        let words = ["call", "workspace.run", &format!("command=touch {}", outside.display())];
+        Ran::of(bench.command(words).env("XDG_CONFIG_HOME", &place).output().unwrap()).expect(1);
+        assert!(!outside.exists());
+    });
+}
+
+#[test]
+fn a_configuration_behind_a_link_that_a_command_can_replace_is_refused() {
+    as_each_user(|bench| {
+        bench.fixture.file("real.toml", "# mine\n");
+        bench.fixture.symlink("workspace/link.toml", "../real.toml");
+        let words = ["call", "workspace.run", "command=rm link.toml"];
+        let ran =
+            Ran::of(bench.command(words).env("PLENIPO_CONFIG", "link.toml").output().unwrap());
+        ran.expect(6);
+        assert!(
+            ran.stderr.contains("link.toml, which a sandboxed command can replace"),
+            "{}",
+            ran.stderr
+        );
+        assert!(bench.fixture.exists("workspace/link.toml"));
+    });
+}
+
+#[test]
+fn with_another_launcher_both_programs_are_protected() {
+    as_each_user(|bench| {
+        let program = std::fs::read(bench.program()).unwrap();
+        let host = bench.fixture.executable("workspace/bin/plenipo", &program);
+        let launcher = bench.fixture.executable("workspace/launcher/launcher", &program);
+        let config =
+            bench.configuration(&format!("launcher = {:?}\n", launcher.display().to_string()));
+        for guarded in ["bin/plenipo", "launcher/launcher"] {
+            let before = std::fs::metadata(bench.workspace.join(guarded)).unwrap().len();
+            let command = format!("mv {guarded} moved; echo x > {guarded}");
+            let call =
+                ["call", "--config", &config, "workspace.run", &format!("command={command}")];
+            let ran = bench.command_of(host.clone().into_os_string(), call).output().unwrap();
+            Ran::of(ran).expect(1);
+            let run = ["sandbox", "--config", &config, "--", "sh", "-c", &command];
+            let ran = bench.command_of(host.clone().into_os_string(), run).output().unwrap();
+            assert!(!ran.status.success());
+            assert_eq!(std::fs::metadata(bench.workspace.join(guarded)).unwrap().len(), before);
+        }
+    });
+}

@@ -10,7 +10,7 @@ use crate::support::{Bench, as_each_user};
 #[test]
 fn an_interrupted_call_ends_its_server_and_the_command() {
     as_each_user(|bench| {
-        for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 143)] {
+        for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
             interrupt(bench, signal, code);
         }
     });
@@ -41,4 +41,43 @@ fn interrupt(bench: &Bench, signal: &str, code: i32) {
         processes_with_marker(&marker)
     );
     std::fs::remove_file(ready).unwrap();
+}
+
+#[test]
+fn a_call_that_waits_for_input_or_for_its_reader_can_be_ended() {
+    let bench = Bench::new();
+    let config = bench.configuration("");
+    let waits_for_input = ["call", "--config", &config, "workspace.run", "--args", "-"];
+    let floods = [
+        "call",
+        "--config",
+        &config,
+        "workspace.run",
+        "command=head -c 900000 /dev/zero | tr '\\0' x; touch flooded",
+    ];
+    for (words, is_flood) in [(&waits_for_input[..], false), (&floods[..], true)] {
+        for signal in ["INT", "TERM"] {
+            let mut call = bench.command(words);
+            call.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+            let mut child = ChildGuard::new(call.spawn().unwrap());
+            let reads = || std::fs::read_to_string(format!("/proc/{}/wchan", child.id())).is_ok();
+            let ready =
+                || if is_flood { bench.fixture.exists("workspace/flooded") } else { reads() };
+            assert!(Deadline::poll_until(Duration::from_secs(20), ready));
+            let mut ended = false;
+            // The signal may come before the program listens or blocks; it is asked again until it has ended.
+            assert!(Deadline::poll_until(Duration::from_secs(20), || {
+                let kill = ["kill".to_owned(), format!("-{signal}"), child.id().to_string()];
+                drop(
+                    std::process::Command::new("/usr/bin/env")
+                        .args(kill)
+                        .stderr(Stdio::null())
+                        .status(),
+                );
+                ended = child.try_wait().unwrap().is_some();
+                ended
+            }));
+            std::fs::remove_file(bench.workspace.join("flooded")).unwrap_or(());
+        }
+    }
 }

@@ -211,3 +211,28 @@ fn profiles_run_by_name() {
         run(&["--config", &config, "-P", "docs"]).expect(0);
     });
 }
+
+#[test]
+fn a_profile_that_cannot_be_enforced_is_a_refusal_with_a_report() {
+    as_each_user(|bench| {
+        let words = ["sandbox", "--report-fd", "1", "--", "touch", "ran"];
+        let home = bench.home.display().to_string();
+        let ran =
+            Ran::of(bench.command(words).env("TMPDIR", bench.fixture.path()).output().unwrap());
+        ran.expect(125);
+        let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(report["status"], "refused", "{home}");
+        assert!(!bench.fixture.exists("workspace/ran"));
+        let unknown = bench.run(["sandbox", "--report-fd", "1", "-P", ":bogus", "--", "true"]);
+        unknown.expect(2);
+        assert!(unknown.stdout.contains("refused"), "{}", unknown.stdout);
+    });
+}
+
+#[test]
+fn both_ways_to_ask_for_help_say_the_same() {
+    let bench = Bench::new();
+    let direct = bench.run(["sandbox", "--help"]);
+    assert_eq!(direct.expect(0).stdout, bench.run(["help", "sandbox"]).stdout);
+    assert!(direct.stdout.contains("Examples:"), "{}", direct.stdout);
+}

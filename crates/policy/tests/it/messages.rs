@@ -224,6 +224,7 @@ fn a_profile_that_cannot_be_used_says_why() {
     no permission profile is called ":readonly"
       hint: did you mean `:read-only`?
     no permission profile is called "x"
+      hint: known profiles: :read-only, :workspace, :danger-full-access, free, globbing, homely, one, orphan, rooted, two, web, web-child
     "#);
 }
 

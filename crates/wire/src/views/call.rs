@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use super::wrong;
 use crate::error::ViewError;
-use crate::object::{boolean, items, member, non_null, select, text};
+use crate::object::{boolean, items, member, non_null, select, text, type_name};
 
 /// Result of `tools/call`.
 #[derive(Debug, Clone)]
@@ -87,7 +87,7 @@ impl<'a> CallResult<'a> {
     /// Reads a result, which only has to be an object.
     ///
     /// # Errors
-    /// [`ViewError`] when it is not.
+    /// [`ViewError`] when it is not, when `content` is no array, or when `isError` is no boolean.
     pub fn from_raw(raw: &'a RawValue) -> Result<Self, ViewError> {
         let mut result = Self::head(raw)?;
         let content = member(raw, "content").and_then(items).unwrap_or_default();
@@ -98,15 +98,28 @@ impl<'a> CallResult<'a> {
     /// As [`from_raw`](Self::from_raw), without looking at the blocks: `content` stays empty.
     ///
     /// # Errors
-    /// [`ViewError`] when the result is not an object.
+    /// As [`from_raw`](Self::from_raw).
     pub fn head(raw: &'a RawValue) -> Result<Self, ViewError> {
-        let names = ["structuredContent", "isError", "resultType", "_meta"];
-        let [structured_content, is_error, result_type, meta] = select(raw, names)
-            .ok_or_else(|| wrong("tools/call result", "result", "an object", Some(raw)))?;
+        const VIEW: &str = "tools/call result";
+        let names = ["content", "structuredContent", "isError", "resultType", "_meta"];
+        let [content, structured_content, is_error, result_type, meta] =
+            select(raw, names).ok_or_else(|| wrong(VIEW, "result", "an object", Some(raw)))?;
+        if let Some(content) = content.and_then(non_null)
+            && type_name(content) != "array"
+        {
+            return Err(wrong(VIEW, "content", "an array", Some(content)));
+        }
+        let is_error = match is_error.and_then(non_null) {
+            None => false,
+            // Taking a failure for a success is the one mistake a client must not make.
+            Some(raw) => {
+                boolean(raw).ok_or_else(|| wrong(VIEW, "isError", "a boolean", Some(raw)))?
+            }
+        };
         Ok(Self {
             content: Vec::new(),
             structured_content,
-            is_error: is_error.and_then(boolean).unwrap_or(false),
+            is_error,
             result_type: ResultType::read(result_type),
             meta: meta.and_then(non_null),
         })
@@ -185,6 +198,23 @@ mod tests {
             assert_eq!(result.structured_content.unwrap().get(), value);
             assert!(!result.is_error && result.content.is_empty());
         }
+    }
+
+    #[test]
+    fn a_result_of_the_wrong_shape_is_no_success() {
+        for (text, member) in [
+            (r#"{"content":"str"}"#, "content"),
+            (r#"{"content":{}}"#, "content"),
+            (r#"{"content":[],"isError":"true"}"#, "isError"),
+            (r#"{"isError":1}"#, "isError"),
+            ("[]", "result"),
+        ] {
+            let raw = Fragment::parse(text).unwrap();
+            let error = CallResult::head(raw.as_raw()).unwrap_err().to_string();
+            assert!(error.contains(member), "{text}: {error}");
+        }
+        let odd = Fragment::parse(r#"{"content":null,"isError":null}"#).unwrap();
+        assert!(!CallResult::from_raw(odd.as_raw()).unwrap().is_error);
     }
 
     #[test]
