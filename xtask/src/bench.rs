@@ -7,6 +7,7 @@
 
 mod calls;
 mod launch;
+mod listing;
 mod stats;
 mod tools;
 
@@ -61,6 +62,8 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Outcome {
     if options.calls {
         measure("one-shot call", calls::one_shot(&tools));
         measure("warm call", calls::warm(&tools));
+        measure("tools", listing::one_server(&tools));
+        measure("fleet", listing::fleet(&tools));
     }
     println!();
     for row in &rows {

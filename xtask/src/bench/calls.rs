@@ -2,7 +2,7 @@
 //! calls over a warm connection.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -22,9 +22,7 @@ const NO_FLOORS: &str = "the C server and clients are not there";
 pub(super) fn one_shot(tools: &Tools) -> Outcome<Vec<Row>> {
     let name = "one-shot call";
     let Some(floors) = &tools.floors else { return Ok(vec![skipped(name, "ms")]) };
-    let config = tools.work.join("bench.toml");
-    let text = format!("[mcp_servers.echo]\ncommand = {:?}\n", floors.echo.display().to_string());
-    fs::write(&config, text).doing("write the benchmark's configuration")?;
+    let config = config_of(tools, floors)?;
     let ours = || {
         let mut call = Command::new(&tools.plenipo);
         call.current_dir(&tools.work).arg("call").arg("--config").arg(&config);
@@ -47,8 +45,16 @@ pub(super) fn one_shot(tools: &Tools) -> Outcome<Vec<Row>> {
     Ok(vec![Row { name, ours, unit: "ms", against }])
 }
 
+/// A configuration with the C server as `echo`.
+pub(super) fn config_of(tools: &Tools, floors: &Floors) -> Outcome<PathBuf> {
+    let config = tools.work.join("bench.toml");
+    let text = format!("[mcp_servers.echo]\ncommand = {:?}\n", floors.echo.display().to_string());
+    fs::write(&config, text).doing("write the benchmark's configuration")?;
+    Ok(config)
+}
+
 /// Milliseconds from before the start to after the end.
-fn timed(mut command: Command) -> Outcome<f64> {
+pub(super) fn timed(mut command: Command) -> Outcome<f64> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let start = Instant::now();
     let status = command.status().doing("start a call")?;
@@ -140,6 +146,6 @@ fn p50(command: &mut Command) -> Outcome<f64> {
     number_after(&output(command)?, "p50_us=")
 }
 
-fn skipped(name: &'static str, unit: &'static str) -> Row {
+pub(super) fn skipped(name: &'static str, unit: &'static str) -> Row {
     Row { name, ours: f64::NAN, unit, against: Against::Skipped(NO_FLOORS.to_owned()) }
 }

@@ -14,6 +14,8 @@ use crate::workspace::Workspace;
 pub(super) struct Tools {
     pub(super) plenipo: PathBuf,
     pub(super) warm: Option<PathBuf>,
+    /// Starts many servers at once.
+    pub(super) fan: Option<PathBuf>,
     pub(super) payload: PathBuf,
     pub(super) work: PathBuf,
     pub(super) floors: Option<Floors>,
@@ -46,21 +48,22 @@ impl Tools {
             Some(folder) => Some(build_sdk(&folder.join("rmcp-peer"), &place.join("rmcp-peer"))?),
             None => None,
         };
-        let warm = if options.calls { build_warm(workspace)? } else { None };
+        let example = |name| if options.calls { build_example(workspace, name) } else { Ok(None) };
+        let (warm, fan) = (example("warm")?, example("fan")?);
         let plenipo = workspace.target.join("release/plenipo");
-        Ok(Self { plenipo, warm, payload, work, floors, sdk })
+        Ok(Self { plenipo, warm, fan, payload, work, floors, sdk })
     }
 }
 
-/// The program that makes warm calls is an example of `connect`.
-fn build_warm(workspace: &Workspace) -> Outcome<Option<PathBuf>> {
-    if !workspace.root.join("crates/connect/examples/warm.rs").is_file() {
+/// The programs that make warm calls and start fleets are examples of `connect`.
+fn build_example(workspace: &Workspace, name: &str) -> Outcome<Option<PathBuf>> {
+    if !workspace.root.join(format!("crates/connect/examples/{name}.rs")).is_file() {
         return Ok(None);
     }
     let mut build = cargo(&workspace.root);
-    build.args(["build", "--release", "--package", "plenipo-connect", "--example", "warm"]);
+    build.args(["build", "--release", "--package", "plenipo-connect", "--example", name]);
     succeed(&mut build)?;
-    Ok(Some(workspace.target.join("release/examples/warm")))
+    Ok(Some(workspace.target.join("release/examples").join(name)))
 }
 
 /// Where the floors' sources are: `PLENIPO_BENCH_DIR`, or beside the clone.

@@ -1,0 +1,54 @@
+//! Listing tools: of one server by the command line, and of fifty at once.
+
+use std::process::Command;
+
+use super::calls::{config_of, skipped, timed};
+use super::stats::{Against, Row, in_turns};
+use super::tools::{Tools, number_after};
+use crate::run::{Failure, Outcome, output};
+
+const ROUNDS: usize = 100;
+const FLEET_ROUNDS: usize = 7;
+const FLEET: &str = "50";
+const MOST_MILLISECONDS: f64 = 10.0;
+const MOST_TIMES_SDK: f64 = 1.5;
+
+/// Whole wall time of `plenipo tools` on one server that answers at once: an upper bound of what is its own.
+pub(super) fn one_server(tools: &Tools) -> Outcome<Vec<Row>> {
+    let name = "tools of one server";
+    let Some(floors) = &tools.floors else { return Ok(vec![skipped(name, "ms")]) };
+    let config = config_of(tools, floors)?;
+    let list = || {
+        let mut list = Command::new(&tools.plenipo);
+        list.current_dir(&tools.work).args(["tools", "echo", "--config"]).arg(&config);
+        list
+    };
+    if !output(&mut list())?.contains("echo(text") {
+        return Err(Failure::new("the tools of the C server were not listed"));
+    }
+    let (ours, _) = in_turns(ROUNDS, || timed(list()), || Ok(0.0))?;
+    Ok(vec![Row { name, ours, unit: "ms", against: Against::Most(MOST_MILLISECONDS) }])
+}
+
+/// Fifty servers started and listed at once, interleaved with the official SDK.
+pub(super) fn fleet(tools: &Tools) -> Outcome<Vec<Row>> {
+    let name = "50 servers started, listed";
+    let Some(floors) = &tools.floors else { return Ok(vec![skipped(name, "ms")]) };
+    let Some(fan) = &tools.fan else {
+        return Err(Failure::new("crates/connect/examples/fan.rs does not exist"));
+    };
+    let ours =
+        || number_after(&output(Command::new(fan).arg(FLEET).arg(&floors.echo))?, "wall_ms=");
+    let Some(sdk) = &tools.sdk else {
+        let why = "the official SDK is built with --peers".to_owned();
+        return Ok(vec![Row { name, ours: ours()?, unit: "ms", against: Against::Skipped(why) }]);
+    };
+    let theirs = || {
+        let mut client = Command::new(sdk);
+        client.env("RT", "current").args(["fan", FLEET]).arg(&floors.echo);
+        number_after(&output(&mut client)?, "wall_ms=")
+    };
+    let (ours, value) = in_turns(FLEET_ROUNDS, ours, theirs)?;
+    let against = Against::Floor { name: "the official SDK", value, most: MOST_TIMES_SDK };
+    Ok(vec![Row { name, ours, unit: "ms", against }])
+}
