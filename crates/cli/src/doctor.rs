@@ -96,29 +96,62 @@ fn namespaces() -> Vec<Finding> {
     .collect()
 }
 
-/// Runs this very program in a read-only sandbox and reads the report.
+/// Builds a read-only sandbox with this very program and reads what it enforces.
 fn trial() -> Vec<Finding> {
-    let refused = |text: String, hint: Option<String>| {
-        vec![Finding::new(Verdict::Bad, "sandbox", text).with_fix(hint)]
-    };
     let report = match run_trial() {
         Ok(report) => report,
-        Err(why) => return refused(format!("could not be tried: {why}"), None),
+        Err(why) => {
+            let text = format!("could not be tried: {why}");
+            return vec![Finding::new(Verdict::Bad, "sandbox", text)];
+        }
     };
     let text = |pointer: &str| report.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
-    if text("/status").as_deref() != Some("enforced") {
+    let works = text("/status").as_deref() == Some("enforced");
+    let mut findings = vec![if works {
+        let rung = text("/rung").unwrap_or_default();
+        Finding::new(Verdict::Good, "sandbox", format!("works, rung {rung}"))
+    } else {
         let message = text("/reason/message").unwrap_or_else(|| "no reason given".to_owned());
-        return refused(format!("refused: failed to {message}"), text("/reason/hint"));
+        Finding::new(Verdict::Bad, "sandbox", format!("refused: failed to {message}"))
+            .with_fix(text("/reason/hint"))
+    }];
+    let verdict = if works { Verdict::Note } else { Verdict::Bad };
+    findings.extend(rungs(&report, verdict));
+    if works {
+        findings.extend(layers(&report));
     }
-    let rung = text("/rung").unwrap_or_default();
-    let mut findings = vec![Finding::new(Verdict::Good, "sandbox", format!("works, rung {rung}"))];
-    let abi = report.pointer("/landlock_abi").and_then(Value::as_i64).unwrap_or_default();
-    let landlock = text("/layers/landlock").unwrap_or_default();
-    let verdict = if landlock == "enforced" { Verdict::Good } else { Verdict::Note };
-    let landlock = Finding::new(verdict, "landlock", format!("ABI {abi}, {landlock}"));
-    let newer = (verdict == Verdict::Note).then_some("Linux 6.12 or newer has all of it");
-    findings.push(landlock.with_fix(newer));
     findings
+}
+
+/// Each rung that was tried and is not to be had.
+fn rungs(report: &Value, verdict: Verdict) -> Vec<Finding> {
+    let tried = report.get("unavailable_rungs").and_then(Value::as_array);
+    let word =
+        |rung: &Value, member: &str| rung.get(member).and_then(Value::as_str).map(str::to_owned);
+    tried
+        .into_iter()
+        .flatten()
+        .map(|rung| {
+            let name = word(rung, "rung").unwrap_or_default();
+            let why = word(rung, "why").unwrap_or_default();
+            Finding::new(verdict, "rung", format!("not {name}: {why}")).with_fix(word(rung, "fix"))
+        })
+        .collect()
+}
+
+/// Landlock always, other layers where they are weaker.
+fn layers(report: &Value) -> Vec<Finding> {
+    let abi = report.get("landlock_abi").and_then(Value::as_i64).unwrap_or_default();
+    let landlock = report.pointer("/layers/landlock").and_then(Value::as_str).unwrap_or_default();
+    let verdict = if landlock == "enforced" { Verdict::Good } else { Verdict::Note };
+    let newer = (verdict == Verdict::Note).then_some("Linux 6.12 or newer has all of it");
+    let landlock = Finding::new(verdict, "landlock", format!("ABI {abi}, {landlock}"));
+    let reasons = report.get("layer_reasons").and_then(Value::as_object).into_iter().flatten();
+    let weaker = reasons.filter(|(layer, _)| *layer != "landlock").map(|(layer, why)| {
+        let text = format!("{layer}: {}", why.as_str().unwrap_or_default());
+        Finding::new(Verdict::Note, "weaker", text)
+    });
+    std::iter::once(landlock.with_fix(newer)).chain(weaker).collect()
 }
 
 fn run_trial() -> Result<Value, String> {
@@ -129,9 +162,7 @@ fn run_trial() -> Result<Value, String> {
         reason = "the launcher is tried as a consumer would start it"
     )]
     let output = std::process::Command::new(&executable)
-        .args(["sandbox", "--report-fd", "1", "--sandbox-state-json", &state, "--"])
-        .arg(&executable)
-        .arg("--version")
+        .args(["sandbox", "--explain", "--json", "--sandbox-state-json", &state])
         .stdin(Stdio::null())
         .output()
         .map_err(|error| error.to_string())?;

@@ -3,6 +3,7 @@
 //! Dispatched before any runtime, logger or configuration is set up: launch time is what it is judged by.
 
 mod arguments;
+mod explain;
 mod state_text;
 
 use std::ffi::OsString;
@@ -12,7 +13,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
-use plenipo_launch::{ErrorKind, LaunchError, LaunchRequest, Protections, launch};
+use plenipo_launch::{ErrorKind, LaunchError, LaunchRequest, Protections, Rung, launch};
 use plenipo_policy::{SandboxPolicy, State};
 
 pub(crate) use arguments::SandboxArguments;
@@ -28,8 +29,17 @@ use arguments::SandboxProgram;
 /// The sandbox itself refused; 125 is ours alone when the report says so.
 const REFUSED: u8 = 125;
 
+/// What this program calls itself with inside bwrap; nobody else has a use for it.
+const INNER_STAGE: [&str; 2] = ["sandbox", "--inner-stage"];
+
 /// Runs the command; `None` when it was asked for help.
 pub(crate) fn main(arguments: &[OsString]) -> Option<ExitCode> {
+    if let [_, words @ .., descriptor] = arguments
+        && words == INNER_STAGE
+    {
+        let descriptor = descriptor.to_str().and_then(|number| number.parse().ok());
+        return Some(ExitCode::from(plenipo_launch::inner_stage(descriptor.unwrap_or(-1))));
+    }
     match SandboxProgram::try_parse_from(arguments.iter().skip(1)) {
         Ok(program) => Some(run(program.arguments, &program.global)),
         Err(error) if error.kind() == clap::error::ErrorKind::DisplayHelp => None,
@@ -57,6 +67,15 @@ pub(crate) fn run(arguments: SandboxArguments, global: &Global) -> ExitCode {
             }
         },
     };
+    if arguments.explain {
+        return match request.and_then(|request| plenipo_launch::explain(&request)) {
+            Ok(report) => explain::show(&report, global.json),
+            Err(error) => {
+                explain::show_refusal(&error, global.json);
+                refuse(&error, for_refusal)
+            }
+        };
+    }
     let outcome = request.and_then(|mut request| {
         request.report = report;
         launch(request)
@@ -109,6 +128,11 @@ fn from_state(text: &str, arguments: &SandboxArguments) -> Result<LaunchRequest,
     let policy = state.profile.resolve(&context).map_err(|error| invalid(&error))?;
     let mut request = request(policy, arguments)?;
     request.unknown_members = state.unknown_members;
+    match Settings::of_passwd_user() {
+        Ok(settings) => allow(&mut request, settings.minimum_rung(), arguments),
+        // Without a configuration nothing weak is allowed, so there is nothing to miss.
+        Err(failure) => request.notes.push(failure.message().to_owned()),
+    }
     Ok(request)
 }
 
@@ -126,15 +150,29 @@ fn from_profile(
         .profile
         .resolve(&authority::context(&state))
         .map_err(|error| Failure::new(Code::Refused, error.to_string()))?;
-    Ok(request(policy, arguments))
+    Ok(request(policy, arguments).map(|mut request| {
+        allow(&mut request, settings.minimum_rung(), arguments);
+        request
+    }))
+}
+
+/// A caller's own minimum raises the operator's, and never lowers it.
+fn allow(request: &mut LaunchRequest, configured: Rung, arguments: &SandboxArguments) {
+    let asked = arguments.minimum_rung.unwrap_or(configured);
+    request.minimum_rung = asked.or_stronger(configured);
 }
 
 fn request(
     policy: SandboxPolicy,
     arguments: &SandboxArguments,
 ) -> Result<LaunchRequest, LaunchError> {
-    let mut request = LaunchRequest::new(policy, arguments.command.clone());
+    let mut command = arguments.command.clone();
+    if command.is_empty() {
+        command.push("true".into()); // only explained
+    }
+    let mut request = LaunchRequest::new(policy, command);
     request.protections = protections()?;
+    request.inner_stage = INNER_STAGE.map(OsString::from).to_vec();
     request.temporary =
         env::temporary_directory().into_iter().chain([PathBuf::from("/tmp")]).collect();
     Ok(request)

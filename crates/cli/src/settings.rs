@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use plenipo_config::ConfigError;
 use plenipo_config::{Config, Origin, ServerConfig, parse};
 use plenipo_connect::ServerName;
+use plenipo_launch::Rung;
 use plenipo_policy::{PermissionTables, parse_permissions};
 
 use crate::env;
@@ -83,6 +84,31 @@ impl Settings {
             settings.user_file = Some(path);
         }
         Ok(settings)
+    }
+
+    /// The managed and the user's layer, the latter found by the passwd file: nothing that a caller's environment says
+    /// can put another one in its place.
+    pub(crate) fn of_passwd_user() -> Result<Self, Failure> {
+        let mut settings = Self::managed()?;
+        let Some(home) = env::passwd_home() else { return Ok(settings) };
+        let path = home.join(".config/plenipo").join(FILE_NAME);
+        if let Some(text) = read_optional(&path)? {
+            settings.add(&path, &text, Origin::User)?;
+        }
+        Ok(settings)
+    }
+
+    /// The weakest rung that the operator lets a sandbox be built on; a user can only raise what the machine's
+    /// administrator set.
+    pub(crate) fn minimum_rung(&self) -> Rung {
+        let of = |origin: Origin| -> Option<Rung> {
+            let mut layers = self.layers.iter().filter(|(_, config)| config.origin == origin);
+            layers.find_map(|(_, config)| Rung::from_name(config.minimum_rung.as_deref()?))
+        };
+        match (of(Origin::Managed), of(Origin::User)) {
+            (Some(managed), Some(user)) => managed.or_stronger(user),
+            (managed, user) => managed.or(user).unwrap_or(Rung::Full),
+        }
     }
 
     /// Where the user's file is, and whether it was named; absent without a home directory.

@@ -93,8 +93,8 @@ pub(crate) const HTTP_ONLY: [&str; 4] =
 pub(crate) const HTTP_ONLY_NOT_YET: [&str; 4] = ["auth", "scopes", "oauth", "oauth_resource"];
 
 /// Top-level keys that are honoured.
-pub(crate) const TOP_LEVEL: [&str; 6] =
-    ["launcher", "default_permissions", "permissions", "server", "audit", "mcp_servers"];
+pub(crate) const TOP_LEVEL: [&str; 7] =
+    ["launcher", "default_permissions", "permissions", "server", "audit", "sandbox", "mcp_servers"];
 
 /// Top-level keys of the reference schema that are about MCP and not honoured yet.
 pub(crate) const TOP_LEVEL_NOT_YET: [&str; 5] = [
@@ -113,6 +113,12 @@ pub(crate) const AUDIT: [&str; 1] = ["file"];
 
 /// Keys of `[server.workspace]`.
 pub(crate) const WORKSPACE: [&str; 1] = ["allow_unsandboxed"];
+
+/// Keys of `[sandbox]`.
+pub(crate) const SANDBOX: [&str; 1] = ["minimum_rung"];
+
+/// Values of `sandbox.minimum_rung`, as the launcher names its rungs.
+pub(crate) const RUNGS: [&str; 5] = ["full", "full-privileged", "bwrap", "no-proc", "landlock"];
 
 /// What the key `name` of a server means in a file of this format.
 pub(crate) fn meaning(format: Format, name: &str) -> Meaning {

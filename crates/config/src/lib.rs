@@ -15,6 +15,7 @@
 //! | `permissions.NAME` | handed to `plenipo-policy` as text | any |
 //! | `server.workspace.allow_unsandboxed` | bool, default false | managed, user |
 //! | `audit.file` | absolute path | managed, user |
+//! | `sandbox.minimum_rung` | `full`, `full-privileged`, `bwrap`, `no-proc` or `landlock` | managed, user |
 //! | `mcp_servers.NAME` | [`ServerConfig`] | any |
 //!
 //! Of other programs' files, which [`Format`] tells apart, only the servers are read.
@@ -76,6 +77,8 @@ pub struct Config {
     pub allow_unsandboxed: bool,
     /// Where each call is recorded; absolute.
     pub audit_file: Option<PathBuf>,
+    /// Name of the weakest rung that the operator lets a sandbox be built on.
+    pub minimum_rung: Option<String>,
     /// Servers by name, each with its own fault if it has one.
     pub servers: BTreeMap<ServerName, Result<ServerConfig, ConfigError>>,
     /// Entries that have no name to be kept under: a name that is none, or is taken.

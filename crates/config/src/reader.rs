@@ -22,6 +22,7 @@ pub(crate) fn read(text: &str, file: &str, origin: Origin) -> Result<Config, Con
         default_permissions: None,
         allow_unsandboxed: false,
         audit_file: None,
+        minimum_rung: None,
         servers: BTreeMap::new(),
         refused: Vec::new(),
         warnings: Vec::new(),
@@ -88,6 +89,7 @@ fn own(
         }
         "server" => built_in(config, node, place)?,
         "audit" => audit(config, node, place)?,
+        "sandbox" => sandbox(config, node, place)?,
         "mcp_servers" => servers(config, node, place)?,
         known if keys::TOP_LEVEL_NOT_YET.contains(&known) || keys::OWN_NOT_YET.contains(&known) => {
             trusted(config.origin, place)?;
@@ -143,6 +145,22 @@ fn audit(config: &mut Config, node: &Node, place: &Place<'_>) -> Result<(), Conf
         }
         trusted(config.origin, &place)?;
         config.audit_file = Some(absolute(&place, &place.string(value)?)?);
+    }
+    Ok(())
+}
+
+fn sandbox(config: &mut Config, node: &Node, place: &Place<'_>) -> Result<(), ConfigError> {
+    for (key, value) in place.table(node)? {
+        let place = place.member(key);
+        if key.text != "minimum_rung" {
+            return Err(place.unknown_key(&key.text, keys::SANDBOX.into_iter()));
+        }
+        trusted(config.origin, &place)?;
+        let rung = place.string(value)?;
+        if !keys::RUNGS.contains(&rung.as_str()) {
+            return Err(place.fault(format!("should be one of {}", keys::RUNGS.join(", "))));
+        }
+        config.minimum_rung = Some(rung);
     }
     Ok(())
 }

@@ -1,7 +1,8 @@
 //! The smallest program that runs a command under a sandbox state:
 //!
 //! ```text
-//! launch_state --sandbox-state-json STATE|@FILE [--report-fd N] [--home DIR] -- COMMAND [ARGUMENT…]
+//! launch_state --sandbox-state-json STATE|@FILE [--report-fd N] [--home DIR] [--minimum-rung NAME]
+//!     [--explain] -- COMMAND [ARGUMENT…]
 //! ```
 //!
 //! `plenipo sandbox` is the same with configuration, hints and proper argument checks; this one exists to show the
@@ -14,10 +15,14 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use plenipo_launch::{LaunchError, LaunchRequest, Protections, inherited_descriptor, launch};
+use plenipo_launch::{
+    LaunchError, LaunchRequest, Protections, Rung, explain, inherited_descriptor, launch,
+};
 use plenipo_policy::State;
 
 const REFUSED: u8 = 125;
+/// What this program calls itself with inside bwrap.
+const INNER_STAGE: &str = "--inner-stage";
 
 /// What the command line says.
 #[derive(Default)]
@@ -25,11 +30,20 @@ struct Arguments {
     state: String,
     report: Option<i32>,
     home: Option<PathBuf>,
+    minimum_rung: Option<Rung>,
+    explain: bool,
     command: Vec<OsString>,
 }
 
 fn main() -> ExitCode {
-    let arguments = match parse(std::env::args_os().skip(1)) {
+    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    if let [word, number] = words.as_slice()
+        && word == INNER_STAGE
+    {
+        let number = number.to_str().and_then(|number| number.parse().ok());
+        return ExitCode::from(plenipo_launch::inner_stage(number.unwrap_or(-1)));
+    }
+    let arguments = match parse(words.into_iter()) {
         Ok(arguments) => arguments,
         Err(error) => return say(&*error),
     };
@@ -43,7 +57,14 @@ fn main() -> ExitCode {
 
 fn run(arguments: Arguments, report: Option<OwnedFd>) -> Result<ExitCode, Box<dyn Error>> {
     let refusals = report.as_ref().map(OwnedFd::try_clone).transpose()?;
+    let only_explain = arguments.explain;
     let mut request = request(arguments)?;
+    if only_explain {
+        return Ok(match explain(&request) {
+            Ok(report) => show(&report.to_line()),
+            Err(error) => refuse(&error, refusals),
+        });
+    }
     request.report = report;
     match launch(request) {
         Ok(code) => Ok(ExitCode::from(code)),
@@ -67,7 +88,18 @@ fn request(arguments: Arguments) -> Result<LaunchRequest, Box<dyn Error>> {
     }
     request.temporary = vec![PathBuf::from("/tmp")];
     request.unknown_members = state.unknown_members;
+    request.inner_stage = vec![INNER_STAGE.into()];
+    if let Some(minimum) = arguments.minimum_rung {
+        request.minimum_rung = minimum;
+    }
     Ok(request)
+}
+
+fn show(line: &str) -> ExitCode {
+    match std::io::stdout().write_all(line.as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => say(&error),
+    }
 }
 
 fn parse(mut words: impl Iterator<Item = OsString>) -> Result<Arguments, Box<dyn Error>> {
@@ -79,6 +111,11 @@ fn parse(mut words: impl Iterator<Item = OsString>) -> Result<Arguments, Box<dyn
             Some("--report-fd") => {
                 arguments.report = Some(text().ok_or("a descriptor is missing")?.parse()?);
             }
+            Some("--minimum-rung") => {
+                let name = text().ok_or("a rung is missing")?;
+                arguments.minimum_rung = Some(Rung::from_name(&name).ok_or("no such rung")?);
+            }
+            Some("--explain") => arguments.explain = true,
             Some("--home") => arguments.home = text().map(PathBuf::from),
             Some("--") => arguments.command = words.by_ref().collect(),
             _ => return Err(format!("unexpected argument {}", word.display()).into()),

@@ -18,6 +18,8 @@ use crate::error::LaunchError;
 use crate::plan::{Base, LaunchPlan};
 use crate::sys::{Instruction, MountAttributes, set_mount_attributes};
 
+pub(crate) use lock::lock_with;
+pub(crate) use own::proc_read_only;
 use view::View;
 
 /// Whose user namespace to make: the ids outside, which stay the same inside.
@@ -27,10 +29,20 @@ pub(crate) struct Ids {
     pub(crate) group: Gid,
 }
 
+/// Which `/proc` the command sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Proc {
+    /// One of the sandbox's own processes.
+    Fresh,
+    /// The one that is there, read-only, with whatever covers parts of it.
+    Outer,
+}
+
 /// What the first process needs besides the plan.
 pub(crate) struct Confinement<'a> {
     /// Present if a user namespace was made.
     pub(crate) ids: Option<Ids>,
+    pub(crate) proc: Proc,
     pub(crate) network: bool,
     pub(crate) landlock_abi: i32,
     pub(crate) filter: &'a [Instruction],
@@ -43,9 +55,15 @@ pub(crate) fn enter(plan: &LaunchPlan, confinement: &Confinement<'_>) -> Result<
     if let Some(ids) = confinement.ids {
         map_ids(ids)?;
     }
-    mount_everything(plan)?;
+    // What the machine does not let this process do it may let bwrap do.
+    mount_everything(plan, confinement.proc).map_err(LaunchError::unsupported_if_forbidden)?;
+    settle(plan, confinement)
+}
+
+/// What is left to do when every place is as the command will see it.
+pub(crate) fn settle(plan: &LaunchPlan, confinement: &Confinement<'_>) -> Result<(), LaunchError> {
     change_directory(&plan.cwd)?;
-    check::verify(plan)?;
+    check::verify(plan, confinement.proc)?;
     if let Some(limit) = confinement.descriptor_limit {
         lock::restore_descriptor_limit(limit)?;
     }
@@ -56,8 +74,9 @@ pub(crate) fn enter(plan: &LaunchPlan, confinement: &Confinement<'_>) -> Result<
 fn map_ids(ids: Ids) -> Result<(), LaunchError> {
     let write = |file: &str, text: String| {
         std::fs::write(file, text).map_err(|error| {
-            LaunchError::step(&format!("write {file}"), error).with_hint(
-                "user namespaces may be restricted here; `plenipo doctor` says what this kernel allows",
+            LaunchError::unsupported(&format!("write {file}"), error).with_hint(
+                "user namespaces may be restricted here (user 0 needs CAP_SETFCAP to be user 0 in one); `plenipo doctor` \
+                 says more",
             )
         })
     };
@@ -66,8 +85,9 @@ fn map_ids(ids: Ids) -> Result<(), LaunchError> {
     write("/proc/self/gid_map", format!("{0} {0} 1", ids.group.as_raw()))
 }
 
-fn mount_everything(plan: &LaunchPlan) -> Result<(), LaunchError> {
+fn mount_everything(plan: &LaunchPlan, proc: Proc) -> Result<(), LaunchError> {
     let mut view = View::of_root()?;
+    let outer = if proc == Proc::Outer { Some(own::clone_proc(&view)?) } else { None };
     let slots = cover::clone_granted(plan, &view)?;
     let devices = own::clone_devices(&view)?;
     sweep(plan.base, &view)?;
@@ -76,7 +96,10 @@ fn mount_everything(plan: &LaunchPlan) -> Result<(), LaunchError> {
         view = new_root;
     }
     own::mount_dev(&view, devices)?;
-    own::mount_proc(&view)?;
+    match outer {
+        Some(outer) => view.attach(&outer, Path::new("/proc"))?,
+        None => own::mount_proc(&view)?,
+    }
     cover::pin(plan, &view)?;
     cover::attach(plan, &view, slots)?;
     if plan.base_is_empty() {
@@ -99,7 +122,7 @@ fn sweep(base: Base, view: &View) -> Result<(), LaunchError> {
 }
 
 /// The inherited directory is still open on the host's mount, so it is entered again.
-fn change_directory(cwd: &Path) -> Result<(), LaunchError> {
+pub(crate) fn change_directory(cwd: &Path) -> Result<(), LaunchError> {
     rustix::process::chdir(cwd).map_err(|error| {
         LaunchError::at("enter the working directory", cwd, error)
             .with_hint("it has to exist and be readable under the policy")

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::rung::RungAttempt;
+
 /// What kind of refusal it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -32,6 +34,16 @@ pub struct LaunchError {
     hint: Option<String>,
     #[source]
     source: Option<io::Error>,
+    lack: Option<Lack>,
+    unavailable_rungs: Vec<RungAttempt>,
+}
+
+/// What a machine lacks, where a lower rung can do without it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Lack {
+    /// The kernel refuses a fresh `/proc`, because parts of the present one are covered.
+    FreshProc,
 }
 
 /// A refusal as it crosses from the sandbox's first process to the launcher, and as a report shows it.
@@ -43,6 +55,8 @@ pub(crate) struct Refusal {
     pub(crate) hint: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) errno: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) lack: Option<Lack>,
 }
 
 impl LaunchError {
@@ -58,7 +72,56 @@ impl LaunchError {
 
     /// A refusal of a caller's own, to be reported like one of a launch: a state that cannot be parsed, for example.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), hint: None, source: None }
+        Self {
+            kind,
+            message: message.into(),
+            hint: None,
+            source: None,
+            lack: None,
+            unavailable_rungs: Vec::new(),
+        }
+    }
+
+    /// The rungs that were tried, if the launch was refused because none of them can be had.
+    pub fn unavailable_rungs(&self) -> &[RungAttempt] {
+        &self.unavailable_rungs
+    }
+
+    pub(crate) fn of_rungs(message: String, unavailable_rungs: Vec<RungAttempt>) -> Self {
+        Self { unavailable_rungs, ..Self::new(ErrorKind::Unsupported, message) }
+    }
+
+    /// A step that the machine does not permit: a lower rung may do without it.
+    pub(crate) fn unsupported(what: &str, source: impl Into<io::Error>) -> Self {
+        Self::with_source(ErrorKind::Unsupported, what.to_owned(), source.into())
+    }
+
+    /// A step that failed because the machine does not permit it is one that it lacks.
+    pub(crate) fn unsupported_if_forbidden(mut self) -> Self {
+        const FORBIDDEN: [i32; 2] = [libc::EPERM, libc::ENOSYS];
+        let code = self.source.as_ref().and_then(io::Error::raw_os_error);
+        if self.kind == ErrorKind::Setup && code.is_some_and(|code| FORBIDDEN.contains(&code)) {
+            self.kind = ErrorKind::Unsupported;
+        }
+        self
+    }
+
+    /// The message with its cause.
+    pub(crate) fn in_one_line(&self) -> String {
+        match &self.source {
+            Some(source) => format!("{}: {source}", self.message),
+            None => self.message.clone(),
+        }
+    }
+
+    pub(crate) fn lack(&self) -> Option<Lack> {
+        self.lack
+    }
+
+    #[must_use]
+    pub(crate) fn with_lack(mut self, lack: Lack) -> Self {
+        self.lack = Some(lack);
+        self
     }
 
     pub(crate) fn unenforceable(message: impl Into<String>) -> Self {
@@ -77,7 +140,7 @@ impl LaunchError {
     }
 
     pub(crate) fn with_source(kind: ErrorKind, message: String, source: io::Error) -> Self {
-        Self { kind, message, hint: None, source: Some(source) }
+        Self { source: Some(source), ..Self::new(kind, message) }
     }
 
     #[must_use]
@@ -92,6 +155,7 @@ impl LaunchError {
             message: self.message.clone(),
             hint: self.hint.clone(),
             errno: self.source.as_ref().and_then(io::Error::raw_os_error),
+            lack: self.lack,
         }
     }
 
@@ -101,6 +165,8 @@ impl LaunchError {
             message: refusal.message,
             hint: refusal.hint,
             source: refusal.errno.map(io::Error::from_raw_os_error),
+            lack: refusal.lack,
+            unavailable_rungs: Vec::new(),
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::sys::Instruction;
 const ALLOW: u32 = 0x7fff_0000;
 const KILL_PROCESS: u32 = 0x8000_0000;
 const REFUSE: u32 = 0x0005_0000 | libc::EPERM.cast_unsigned();
+const NOT_A_TERMINAL: u32 = 0x0005_0000 | libc::ENOTTY.cast_unsigned();
 const ABSENT: u32 = 0x0005_0000 | libc::ENOSYS.cast_unsigned();
 
 const LOAD: u16 = 0x20; // BPF_LD | BPF_W | BPF_ABS
@@ -87,27 +88,111 @@ const WITHOUT_NETWORK: &[libc::c_long] = &[
     libc::SYS_sendmmsg,
 ];
 
+/// Refused as well where no mount holds the file system: Landlock has no rights for what describes a file.
+const METADATA: &[libc::c_long] = &[
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_chmod,
+    libc::SYS_fchmod,
+    libc::SYS_fchmodat,
+    FCHMODAT2,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_chown,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_lchown,
+    libc::SYS_fchown,
+    libc::SYS_fchownat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_utime,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_utimes,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_futimesat,
+    libc::SYS_utimensat,
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    SETXATTRAT,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
+    REMOVEXATTRAT,
+    FILE_SETATTR,
+];
+
+/// Refused as well where the host's IPC and process namespaces are the command's: what reaches other processes of the
+/// same user past Landlock's scopes.
+const NEIGHBOURS: &[libc::c_long] = &[
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_shmdt,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semctl,
+    libc::SYS_semtimedop,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+    libc::SYS_setpriority,
+    libc::SYS_ioprio_set,
+    libc::SYS_sched_setscheduler,
+    libc::SYS_sched_setparam,
+    libc::SYS_sched_setattr,
+];
+
+/// The same, but a process may do it to itself: a first argument of 0.
+const TO_ITSELF: [libc::c_long; 2] = [libc::SYS_prlimit64, libc::SYS_sched_setaffinity];
+
+// One number on every architecture; younger than some C libraries.
+const FCHMODAT2: libc::c_long = 452;
+const SETXATTRAT: libc::c_long = 463;
+const REMOVEXATTRAT: libc::c_long = 466;
+const FILE_SETATTR: libc::c_long = 469;
+
+/// Builds the filter of a sandbox that has neither mounts nor namespaces of its own: it holds what they would.
+pub(crate) fn build_alone(network: bool) -> Vec<Instruction> {
+    let mut program = start();
+    terminals_only(&mut program, network);
+    to_itself(&mut program);
+    finish(&mut program, network, &[METADATA, NEIGHBOURS]);
+    program
+}
+
 /// Builds the filter.
 ///
 /// With `network` off, sockets are connected AF_UNIX pairs in effect: they can neither be aimed nor bound. With it on,
 /// `socket` gives the internet families and, as before, pairs: a filter cannot see which path an AF_UNIX socket is
 /// connected to, and one of the host's would be a way out (a container daemon, a session bus).
 pub(crate) fn build(network: bool) -> Vec<Instruction> {
-    let mut program = Vec::with_capacity(96);
+    let mut program = start();
+    refuse_terminal_injection(&mut program);
+    finish(&mut program, network, &[]);
+    program
+}
+
+fn start() -> Vec<Instruction> {
+    let mut program = Vec::with_capacity(160);
     check_architecture(&mut program);
     absent(&mut program, libc::SYS_clone3); // its flags are behind a pointer; libc falls back to clone
     refuse_flags(&mut program, libc::SYS_clone, NEW_NAMESPACES);
-    refuse_terminal_injection(&mut program);
-    if network {
-        internet_sockets(&mut program);
-        unix_streams_only(&mut program, &[libc::SYS_socketpair]);
-        refuse_listed(&mut program, &[ALWAYS]);
-    } else {
-        refuse_addressed_send(&mut program);
-        unix_streams_only(&mut program, &[libc::SYS_socket, libc::SYS_socketpair]);
-        refuse_listed(&mut program, &[ALWAYS, WITHOUT_NETWORK]);
-    }
     program
+}
+
+fn finish(program: &mut Vec<Instruction>, network: bool, more: &[&[libc::c_long]]) {
+    let mut lists = vec![ALWAYS];
+    lists.extend(more);
+    if network {
+        internet_sockets(program);
+        unix_streams_only(program, &[libc::SYS_socketpair]);
+    } else {
+        refuse_addressed_send(program);
+        unix_streams_only(program, &[libc::SYS_socket, libc::SYS_socketpair]);
+        lists.push(WITHOUT_NETWORK);
+    }
+    refuse_listed(program, &lists);
 }
 
 fn load(offset: u32) -> Instruction {
@@ -166,6 +251,39 @@ fn refuse_terminal_injection(program: &mut Vec<Instruction>) {
         jump(EQUAL, TIOCLINUX, 0, 1),
         answer(REFUSE),
         answer(ALLOW),
+    ]);
+}
+
+/// Requests to terminals (and with `network` to sockets) and no others: some file systems change files by a request on
+/// a descriptor that is open for reading, past Landlock.
+fn terminals_only(program: &mut Vec<Instruction>, network: bool) {
+    const KIND: u32 = 0xff00;
+    const TERMINAL: u32 = 0x5400;
+    const SOCKET: u32 = 0x8900;
+    let other = if network { SOCKET } else { TERMINAL };
+    program.extend([
+        jump(EQUAL, number(libc::SYS_ioctl), 0, 9),
+        load(argument(1)),
+        jump(EQUAL, TIOCSTI, 4, 0),
+        jump(EQUAL, TIOCLINUX, 3, 0),
+        Instruction { code: AND, jump_true: 0, jump_false: 0, operand: KIND },
+        jump(EQUAL, TERMINAL, 2, 0),
+        jump(EQUAL, other, 1, 2),
+        answer(REFUSE),
+        answer(ALLOW),
+        answer(NOT_A_TERMINAL),
+    ]);
+}
+
+fn to_itself(program: &mut Vec<Instruction>) {
+    let [one, other] = TO_ITSELF;
+    program.extend([
+        jump(EQUAL, number(one), 1, 0),
+        jump(EQUAL, number(other), 0, 4),
+        load(argument(0)),
+        jump(EQUAL, 0, 0, 1),
+        answer(ALLOW),
+        answer(REFUSE),
     ]);
 }
 

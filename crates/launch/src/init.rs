@@ -9,8 +9,9 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
+use serde::{Deserialize, Serialize};
 
-use crate::sys::{Delivery, Received, SignalMask, spawn, wait_for_signal};
+use crate::sys::{Delivery, Received, SignalMask, kill_all_others, spawn, wait_for_signal};
 
 /// Set in the command's environment while the network is off, as the reference runtime does.
 const NETWORK_DISABLED: (&str, &str) = ("CODEX_SANDBOX_NETWORK_DISABLED", "1");
@@ -19,22 +20,28 @@ const NETWORK_DISABLED: (&str, &str) = ("CODEX_SANDBOX_NETWORK_DISABLED", "1");
 const NOT_EXECUTABLE: u8 = 126;
 /// Exit code for a command that does not exist.
 const NOT_FOUND: u8 = 127;
+/// Nobody is there to read it.
+const LAUNCHER_GONE: u8 = 255;
 /// A command killed by signal n exits with 128 + n.
 const SIGNALLED: i32 = 128;
 
 /// What is run, and how its environment differs from the launcher's.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Payload {
     pub(crate) program: OsString,
     pub(crate) arguments: Vec<OsString>,
     pub(crate) network: bool,
+    /// In place of this process's own environment.
+    #[serde(skip)]
+    pub(crate) environment: Option<Vec<(OsString, OsString)>>,
 }
 
 impl Payload {
     /// The launcher's own environment, and whether the network is off.
-    fn environment(&self) -> Vec<(OsString, OsString)> {
+    pub(crate) fn environment(&self) -> Vec<(OsString, OsString)> {
         let (name, value) = NETWORK_DISABLED;
-        let mut environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+        let mut environment =
+            self.environment.clone().unwrap_or_else(|| std::env::vars_os().collect());
         if !self.network {
             environment.retain(|(present, _)| present != name);
             environment.push((name.into(), value.into()));
@@ -57,6 +64,10 @@ impl Payload {
 ///
 /// `mask` is the signal mask that the launcher was started with.
 pub(crate) fn run(payload: &Payload, mask: &SignalMask) -> u8 {
+    run_below(payload, mask, rustix::process::getppid())
+}
+
+fn run_below(payload: &Payload, mask: &SignalMask, parent: Option<Pid>) -> u8 {
     let environment = payload.environment();
     let child = match spawn(&payload.program, &payload.arguments, environment, mask) {
         Ok(child) => child,
@@ -68,11 +79,25 @@ pub(crate) fn run(payload: &Payload, mask: &SignalMask) -> u8 {
                 if let Some(code) = reap(child) {
                     return code;
                 }
+                if rustix::process::getppid() != parent {
+                    return LAUNCHER_GONE;
+                }
             }
             Ok(Received::Forward { signal, delivery }) => pass_on(child, signal, delivery),
             Err(_) => return reap(child).unwrap_or(NOT_EXECUTABLE),
         }
     }
+}
+
+/// The same without a PID namespace: what the command leaves running is killed here, for the kernel does not.
+///
+/// `launcher` is this process's parent. Its end shows by a SIGCHLD of its own (`PR_SET_PDEATHSIG`).
+pub(crate) fn run_alone(payload: &Payload, mask: &SignalMask, launcher: Pid) -> u8 {
+    let code = run_below(payload, mask, Some(launcher));
+    // Landlock's scope ends this at the sandbox's edge; it was tried before the command started.
+    kill_all_others();
+    while rustix::process::wait(WaitOptions::empty()).is_ok() {}
+    code
 }
 
 /// The exit code for a command that could not be started, after saying so.

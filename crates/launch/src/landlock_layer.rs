@@ -1,20 +1,22 @@
 //! Landlock: a second lock on the same doors as the mounts, held by another part of the kernel.
 
 use std::os::fd::{AsFd, BorrowedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd,
     Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, Scope,
 };
-use rustix::fs::{FileType, OFlags};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
 
+use crate::enter::{Confinement, Proc};
 use crate::error::{ErrorKind, LaunchError};
 use crate::plan::LaunchPlan;
 use crate::report::LayerState;
 
 /// The newest ABI whose rights are used; an older kernel gets what it knows and the report says so.
-const NEWEST: i32 = 6;
+pub(crate) const NEWEST: i32 = 6;
 
 /// How much of the layer a kernel with this ABI has.
 pub(crate) fn state(abi: i32) -> LayerState {
@@ -22,20 +24,64 @@ pub(crate) fn state(abi: i32) -> LayerState {
 }
 
 /// Confines this process and everything it starts. Sets `no_new_privs` too.
-pub(crate) fn restrict(plan: &LaunchPlan, network: bool, abi: i32) -> Result<(), LaunchError> {
-    let abi = ABI::from(abi.min(NEWEST));
+pub(crate) fn restrict(
+    plan: &LaunchPlan,
+    confinement: &Confinement<'_>,
+) -> Result<(), LaunchError> {
+    let abi = ABI::from(confinement.landlock_abi.min(NEWEST));
     let all = AccessFs::from_all(abi);
     let read = AccessFs::from_read(abi);
-    let mut rules = created(abi, network)?;
+    let mut rules = created(abi, confinement.network)?;
     if plan.base_is_empty() {
         rules = allow(rules, Path::new("/"), AccessFs::ReadDir.into())?;
     }
     for path in &plan.readable {
         rules = allow(rules, path, read)?;
     }
-    let own = ["/dev", "/proc"].map(Path::new);
-    for path in plan.writable.iter().map(AsRef::as_ref).chain(own) {
+    let proc = if confinement.proc == Proc::Fresh { all } else { read };
+    rules = allow(rules, Path::new("/proc"), proc)?;
+    for path in plan.writable.iter().map(AsRef::as_ref).chain([Path::new("/dev")]) {
         rules = allow(rules, path, all)?;
+    }
+    rules = allow_standard_streams(rules, abi)?;
+    rules.restrict_self().map_err(failed)?;
+    Ok(())
+}
+
+/// What Landlock grants where no mount narrows it. Every path is absolute and real; one that has become a symbolic link
+/// is an error.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Grants {
+    /// Read and executed, with what is below.
+    pub(crate) readable: Vec<PathBuf>,
+    /// Listed, with what is below, and nothing else.
+    pub(crate) listable: Vec<PathBuf>,
+    /// Everything, with what is below.
+    pub(crate) writable: Vec<PathBuf>,
+    /// Opened for reading and writing.
+    pub(crate) devices: Vec<PathBuf>,
+}
+
+/// Confines this process and everything it starts to `grants`.
+pub(crate) fn restrict_alone(grants: &Grants, network: bool) -> Result<(), LaunchError> {
+    let abi = ABI::from(NEWEST);
+    let mut rules = created(abi, network)?;
+    let device = AccessFs::ReadFile | AccessFs::WriteFile;
+    for (paths, access) in [
+        (&grants.readable, AccessFs::from_read(abi)),
+        (&grants.listable, AccessFs::ReadDir.into()),
+        (&grants.writable, AccessFs::from_all(abi)),
+        (&grants.devices, device),
+    ] {
+        for path in paths {
+            let flags = OFlags::PATH | OFlags::CLOEXEC;
+            let real = ResolveFlags::NO_SYMLINKS;
+            match rustix::fs::openat2(rustix::fs::CWD, path, flags, Mode::empty(), real) {
+                Ok(place) => rules = allow_at(rules, place.as_fd(), access)?,
+                Err(Errno::NOENT | Errno::ACCESS) => {} // gone, or nothing that this user gets at
+                Err(error) => return Err(LaunchError::at("open", path, error)),
+            }
+        }
     }
     rules = allow_standard_streams(rules, abi)?;
     rules.restrict_self().map_err(failed)?;

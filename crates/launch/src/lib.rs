@@ -7,17 +7,24 @@
 //! ```
 //!
 //! It fails closed: what cannot be enforced is refused, by name, before the command starts. It knows nothing of MCP, reads
-//! no configuration, and runs no helper program. Linux on x86_64 and aarch64; elsewhere every launch is refused.
+//! no configuration, and runs no helper program but, where nothing else
+//! may make namespaces, `/usr/bin/bwrap`. Linux on x86_64 and aarch64; elsewhere every launch is refused.
 //!
 //! The only crate of the project with unsafe code, all of it in `sys`: system calls that no safe crate offers.
 
+#[cfg(target_os = "linux")]
+mod describe;
 #[cfg(target_os = "linux")]
 mod enter;
 mod error;
 #[cfg(target_os = "linux")]
 mod filter;
 #[cfg(target_os = "linux")]
+mod handshake;
+#[cfg(target_os = "linux")]
 mod init;
+#[cfg(target_os = "linux")]
+mod ladder;
 #[cfg(target_os = "linux")]
 mod landlock_layer;
 #[cfg(target_os = "linux")]
@@ -25,15 +32,23 @@ mod launcher;
 #[cfg(target_os = "linux")]
 mod placeholder;
 mod plan;
+#[cfg(target_os = "linux")]
+mod prepare;
 mod protections;
 mod report;
 mod resolve;
+mod rung;
+#[cfg(target_os = "linux")]
+mod supervise;
 #[cfg(target_os = "linux")]
 mod sys;
 mod tree;
 
 pub use error::{ErrorKind, LaunchError};
 #[cfg(target_os = "linux")]
+pub use ladder::bwrap::stage::inner_stage;
+#[cfg(target_os = "linux")]
 pub use launcher::{LaunchRequest, explain, inherited_descriptor, launch};
 pub use protections::{PROJECT_CONFIGURATIONS, PROTECTED_NAMES, Protections};
-pub use report::{EnforcementReport, LayerState, Layers, REPORT_VERSION, ReportedRule, Rung};
+pub use report::{EnforcementReport, LayerState, Layers, REPORT_VERSION, ReportedRule};
+pub use rung::{Rung, RungAttempt};

@@ -12,11 +12,12 @@
 use std::path::{Path, PathBuf};
 
 use plenipo_policy::Access;
+use serde::{Deserialize, Serialize};
 
 use crate::tree::{Grant, GrantTree, Identity, Kind};
 
 /// What holds at `/`, before any other rule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Base {
     /// Everything is readable.
     Readable,
@@ -27,7 +28,7 @@ pub(crate) enum Base {
 }
 
 /// One covered place, in the order of attaching.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Cover {
     /// Absolute and real, as the command will see it.
     pub(crate) path: PathBuf,
@@ -38,7 +39,7 @@ pub(crate) struct Cover {
 }
 
 /// What covers a place.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Action {
     /// The place itself, read-only or writable.
     Show { read_only: bool },
@@ -47,14 +48,14 @@ pub(crate) enum Action {
 }
 
 /// A place inside a mask (or an empty root) that a deeper rule or a link fills.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Opening {
     MountPoint { relative: PathBuf, kind: Kind },
     Link { relative: PathBuf, text: PathBuf },
 }
 
 /// Everything that the sandbox's first process does, in the order of the fields.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LaunchPlan {
     pub(crate) base: Base,
     /// Openings of the new root; empty unless the base is [`Base::Empty`].

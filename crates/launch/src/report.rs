@@ -1,24 +1,14 @@
 //! The enforcement report: one JSON line that says what was enforced, or why nothing ran.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use crate::error::{LaunchError, Refusal};
+use crate::rung::{Rung, RungAttempt};
 
 /// Version of the report's shape. Members may be added within a version; none changes its meaning.
 pub const REPORT_VERSION: u32 = 1;
-
-/// How a sandbox was built: what the kernel and the caller's rights allowed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum Rung {
-    /// User, mount, PID, IPC (and network) namespaces, Landlock and seccomp.
-    Full,
-    /// The same without a user namespace, by a caller with `CAP_SYS_ADMIN`; every capability is dropped afterwards.
-    FullPrivileged,
-    /// The profile is `disabled`: nothing is enforced.
-    None,
-}
 
 /// Whether one layer holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -27,8 +17,10 @@ pub enum Rung {
 pub enum LayerState {
     /// Completely.
     Enforced,
-    /// As far as this kernel knows the layer.
+    /// As far as this kernel knows the layer, or as this rung has it.
     Partly,
+    /// This rung does not have it.
+    NotEnforced,
     /// Not asked for by the policy.
     NotRequested,
 }
@@ -73,8 +65,14 @@ pub struct EnforcementReport {
     pub rung: Rung,
     /// Landlock ABI version of the kernel; 0 where there is none.
     pub landlock_abi: i32,
+    /// The weakest rung that this launch would have taken.
+    pub minimum_rung: Rung,
+    /// Better rungs that were tried, and why each is not to be had.
+    pub unavailable_rungs: Vec<RungAttempt>,
     /// State of each layer.
     pub layers: Layers,
+    /// For each layer that is enforced partly or not: what is weaker.
+    pub layer_reasons: BTreeMap<&'static str, String>,
     /// Rules after resolution, parents first.
     pub rules: Vec<ReportedRule>,
     /// Missing protected names that got a placeholder for the time of the launch.
@@ -94,6 +92,8 @@ struct RefusalReport<'a> {
     version: u32,
     status: &'static str,
     reason: &'a Refusal,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    unavailable_rungs: &'a [RungAttempt],
 }
 
 impl EnforcementReport {
@@ -110,6 +110,7 @@ impl LaunchError {
             version: REPORT_VERSION,
             status: "refused",
             reason: &self.to_refusal(),
+            unavailable_rungs: self.unavailable_rungs(),
         })
     }
 }
@@ -129,6 +130,8 @@ impl EnforcementReport {
             version: REPORT_VERSION,
             status: "disabled",
             rung: Rung::None,
+            minimum_rung: Rung::None,
+            unavailable_rungs: Vec::new(),
             landlock_abi: 0,
             layers: Layers {
                 namespaces: none,
@@ -137,6 +140,7 @@ impl EnforcementReport {
                 seccomp: none,
                 network: none,
             },
+            layer_reasons: BTreeMap::new(),
             rules: Vec::new(),
             placeholders: Vec::new(),
             unknown_members: Vec::new(),

@@ -28,6 +28,8 @@ pub(crate) struct Resolved {
     pub(crate) notes: Vec<String>,
     /// Links followed by a rule or by the base of a glob: link, rule, origin. Each is checked once all rules are known.
     followed: Vec<(PathBuf, PathBuf, String)>,
+    /// Whether the policy denies something of a process outside, which a sandbox with its own `/proc` does not have.
+    pub(crate) denies_processes: bool,
     /// The command's working directory, its symbolic links followed.
     pub(crate) cwd: PathBuf,
     looks: Looks,
@@ -85,6 +87,8 @@ impl Resolved {
     fn place(&mut self, rule: &Rule, walked: Walk, source: Source) {
         self.links.extend(walked.links.iter().cloned());
         if let Some(why) = own_place(&walked.real, rule.access) {
+            let of_process = walked.real.starts_with("/proc") && rule.access == Access::Deny;
+            self.denies_processes = self.denies_processes || of_process;
             self.notes.push(format!("the rule on {} is not applied: {why}", rule.path.display()));
             return;
         }

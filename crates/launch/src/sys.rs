@@ -11,12 +11,12 @@ mod mount;
 mod signal;
 mod spawn;
 
-pub(crate) use clone::{Fork, Namespaces, exit_now, fork_into};
+pub(crate) use clone::{Fork, Namespaces, exit_now, fork, fork_into};
 pub(crate) use descriptor::copy_inherited;
 pub(crate) use filter::{Instruction, install_filter, landlock_abi};
 pub(crate) use mount::{MountAttributes, set_mount_attributes};
 pub(crate) use signal::{
-    Delivery, Received, SignalMask, block_signals, close_from, deliver, restore_child_signal,
-    wait_for_signal,
+    Delivery, Received, SignalMask, block_signals, close_from, deliver, kill_all_others,
+    restore_child_signal, restore_signals, wait_for_signal,
 };
 pub(crate) use spawn::spawn;

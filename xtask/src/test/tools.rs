@@ -14,7 +14,7 @@ struct Tool {
     needed_for: &'static str,
 }
 
-const TOOLS: [Tool; 6] = [
+const TOOLS: [Tool; 7] = [
     Tool {
         program: "python3",
         probe: &["-c", "import venv, ensurepip"],
@@ -26,6 +26,12 @@ const TOOLS: [Tool; 6] = [
         probe: &["--version"],
         packages: &["util-linux"],
         needed_for: "running tests as an ordinary user",
+    },
+    Tool {
+        program: "/usr/bin/bwrap",
+        probe: &["--version"],
+        packages: &["bubblewrap"],
+        needed_for: "the sandbox's rung of that name",
     },
     Tool { program: "git", probe: &["--version"], packages: &["git"], needed_for: "repositories" },
     Tool {

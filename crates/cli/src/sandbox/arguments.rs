@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser};
+use plenipo_launch::Rung;
 
 use crate::arguments::Global;
 
@@ -44,9 +45,25 @@ pub(crate) struct SandboxArguments {
     #[arg(long, value_name = "N")]
     pub(crate) report_fd: Option<i32>,
 
+    /// Run nothing if the sandbox cannot be built as strong as this: full, no-proc or landlock.
+    ///
+    /// Raises what the configuration says (sandbox.minimum_rung, else full); cannot lower it.
+    #[arg(long, value_name = "NAME", value_parser = rung)]
+    pub(crate) minimum_rung: Option<Rung>,
+
+    /// Build the sandbox, show what it enforces, and run nothing in it; with --json as the report.
+    #[arg(long, conflicts_with = "report_fd")]
+    pub(crate) explain: bool,
+
     /// Command and its arguments.
-    #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true)]
+    #[arg(value_name = "COMMAND", required_unless_present = "explain", trailing_var_arg = true)]
     pub(crate) command: Vec<OsString>,
+}
+
+fn rung(name: &str) -> Result<Rung, String> {
+    Rung::from_name(name).ok_or_else(|| {
+        format!("expected full, full-privileged, bwrap, no-proc or landlock, found {name:?}")
+    })
 }
 
 // The same arguments on their own, for the dispatch that builds nothing else.

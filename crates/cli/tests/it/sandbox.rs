@@ -236,3 +236,77 @@ fn both_ways_to_ask_for_help_say_the_same() {
     assert_eq!(direct.expect(0).stdout, bench.run(["help", "sandbox"]).stdout);
     assert!(direct.stdout.contains("Examples:"), "{}", direct.stdout);
 }
+
+/// A configuration in the home directory of the environment is not the operator's: the passwd file's is.
+#[test]
+fn the_environment_cannot_lower_the_minimum_rung_of_a_state() {
+    as_each_user(|bench| {
+        let lowered = "[sandbox]\nminimum_rung = \"landlock\"\n";
+        bench.fixture.file("elsewhere/.config/plenipo/plenipo.toml", lowered);
+        let file = bench.fixture.file("elsewhere/plenipo.toml", lowered).display().to_string();
+        let home = bench.fixture.join("elsewhere").display().to_string();
+        let state = state(bench, "");
+        let words = ["sandbox", "--explain", "--json", "--sandbox-state-json", &state];
+        let mut command = bench.command(words);
+        command.env("HOME", &home).env("XDG_CONFIG_HOME", format!("{home}/.config"));
+        let ran = Ran::of(command.env("PLENIPO_CONFIG", &file).output().unwrap());
+        let report: Value = serde_json::from_str(&ran.expect(0).stdout).unwrap();
+        assert_eq!(report["minimum_rung"], "full");
+        // A profile's sandbox is the person's own, and so is the file that is named for it.
+        let words = ["sandbox", "--explain", "--json", "-P", ":read-only", "--config", &file];
+        let report: Value = serde_json::from_str(&bench.run(words).expect(0).stdout).unwrap();
+        assert_eq!(report["minimum_rung"], "landlock");
+        let words = [words.as_slice(), &["--minimum-rung", "no-proc"]].concat();
+        let report: Value = serde_json::from_str(&bench.run(words).expect(0).stdout).unwrap();
+        assert_eq!(report["minimum_rung"], "no-proc");
+    });
+}
+
+#[test]
+fn a_flag_does_not_lower_the_minimum_rung() {
+    as_each_user(|bench| {
+        for state in [Some(state(bench, "")), None] {
+            let form = state
+                .as_ref()
+                .map_or(["-P", ":read-only"], |state| ["--sandbox-state-json", state]);
+            let words = ["sandbox", "--explain", "--json", "--minimum-rung", "landlock"];
+            let report: Value = serde_json::from_str(
+                &bench.run([words.as_slice(), &form].concat()).expect(0).stdout,
+            )
+            .unwrap();
+            assert_eq!(report["minimum_rung"], "full");
+        }
+    });
+}
+
+#[test]
+fn explaining_for_a_person_runs_nothing() {
+    as_each_user(|bench| {
+        let state = state(bench, "");
+        let ran = bench.run([
+            "sandbox",
+            "--explain",
+            "--sandbox-state-json",
+            &state,
+            "--",
+            "touch",
+            "ran",
+        ]);
+        let text = &ran.expect(0).stdout;
+        for wanted in [
+            "status             enforced\n",
+            "seccomp            enforced\n",
+            "processes outside  not visible\n",
+        ] {
+            assert!(text.contains(wanted), "{text}");
+        }
+        assert!(
+            text.contains(&format!(
+                "write              {} (entries[1])",
+                bench.workspace.display()
+            )),
+            "{text}"
+        );
+        assert!(!bench.fixture.exists("workspace/ran"));
+    });
+}

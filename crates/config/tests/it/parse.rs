@@ -11,6 +11,9 @@ default_permissions = ":read-only"
 [server.workspace]
 allow_unsandboxed = true
 
+[sandbox]
+minimum_rung = "no-proc"
+
 [permissions.tight]
 extends = ":read-only"
 
@@ -66,6 +69,7 @@ fn every_honoured_key_is_read() {
     assert_eq!(config.launcher.as_deref().unwrap().to_str(), Some("/opt/plenipo"));
     assert_eq!(config.default_permissions.as_deref(), Some(":read-only"));
     assert!(config.allow_unsandboxed && config.warnings.is_empty());
+    assert_eq!(config.minimum_rung.as_deref(), Some("no-proc"));
     assert_eq!(config.permissions_source(), Some(WHOLE));
     let server = |name: &str| config.servers[&ServerName::new(name).unwrap()].clone().unwrap();
     insta::assert_debug_snapshot!(server("files"));
@@ -150,6 +154,9 @@ fn faults_outside_servers_fail_the_file() {
         ("launcher = \"bin/x\"", Origin::User),
         ("launcher = \"/x\"", Origin::Project),
         ("\n[server.workspace]\nallow_unsandboxed = true", Origin::Project),
+        ("\n[sandbox]\nminimum_rung = \"landlock\"", Origin::Project),
+        ("[sandbox]\nminimum_rung = \"none\"", Origin::User),
+        ("[sandbox]\nminimum = \"full\"", Origin::User),
         ("[server.other]", Origin::User),
         ("[server.workspace]\nallow = true", Origin::User),
         ("[mcp_server.x]\ncommand = \"y\"", Origin::User),

@@ -8,14 +8,18 @@ use rustix::fs::StatVfsMountFlags;
 use crate::error::{ErrorKind, LaunchError};
 use crate::plan::{Action, Base, Cover, LaunchPlan};
 
+use super::Proc;
 use super::cover::changed;
 use super::view::{View, identity};
 
 /// Refuses if any rule is not in force.
-pub(super) fn verify(plan: &LaunchPlan) -> Result<(), LaunchError> {
+pub(super) fn verify(plan: &LaunchPlan, proc: Proc) -> Result<(), LaunchError> {
     let view = View::of_root()?;
     if plan.base != Base::Writable {
         expect_read_only(&view, Path::new("/"))?;
+    }
+    if proc == Proc::Outer {
+        expect_read_only(&view, Path::new("/proc"))?;
     }
     for path in ["/proc/sys", "/proc/sysrq-trigger"].map(Path::new) {
         if view.try_open(path).is_ok() {

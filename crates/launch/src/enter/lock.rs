@@ -1,5 +1,7 @@
 //! Locking the door from inside: Landlock, capabilities, limits, the system call filter.
 
+use std::path::Path;
+
 use rustix::fs::Access;
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Resource, Rlimit};
@@ -8,7 +10,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets};
 use crate::error::LaunchError;
 use crate::landlock_layer;
 use crate::plan::LaunchPlan;
-use crate::sys::install_filter;
+use crate::sys::{Instruction, install_filter};
 
 use super::Confinement;
 
@@ -17,21 +19,30 @@ const CAPABILITY_NUMBERS: u32 = 64;
 
 /// After this the process can do what the command may do, and no more.
 pub(super) fn lock(plan: &LaunchPlan, confinement: &Confinement<'_>) -> Result<(), LaunchError> {
+    lock_with(&plan.cwd, confinement.filter, || landlock_layer::restrict(plan, confinement))
+}
+
+/// The same, with Landlock rules of the caller's.
+pub(crate) fn lock_with(
+    cwd: &Path,
+    filter: &[Instruction],
+    restrict: impl FnOnce() -> Result<(), LaunchError>,
+) -> Result<(), LaunchError> {
     let step = |what: &'static str| move |error: Errno| LaunchError::step(what, error);
     // A session of its own: no terminal to type into.
     rustix::process::setsid().map_err(step("start a session"))?;
     rustix::process::setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })
         .map_err(step("limit core files"))?;
-    landlock_layer::restrict(plan, confinement.network, confinement.landlock_abi)?;
+    restrict()?;
     drop_capabilities()?;
     // Entered with capabilities; the command has none.
     rustix::fs::access(".", Access::EXEC_OK)
-        .map_err(|error| LaunchError::at("enter the working directory", &plan.cwd, error))?;
+        .map_err(|error| LaunchError::at("enter the working directory", cwd, error))?;
     // Init keeps no secret, but nobody inside has a reason to look into it either.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
         .map_err(step("close the sandbox's init"))?;
     rustix::thread::set_no_new_privs(true).map_err(step("set no_new_privs"))?;
-    install_filter(confinement.filter)
+    install_filter(filter)
         .map_err(|error| LaunchError::step("install the system call filter", error))
 }
 

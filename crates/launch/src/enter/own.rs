@@ -7,7 +7,7 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
 
-use crate::error::LaunchError;
+use crate::error::{Lack, LaunchError};
 use crate::sys::{MountAttributes, set_mount_attributes};
 
 use super::scratch::memory;
@@ -84,6 +84,21 @@ fn pseudo_terminals() -> Result<OwnedFd, LaunchError> {
     make().map_err(|error: Errno| LaunchError::step("make /dev/pts", error))
 }
 
+/// Copies the `/proc` that is there, with what covers parts of it, read-only.
+pub(super) fn clone_proc(view: &View) -> Result<OwnedFd, LaunchError> {
+    let path = Path::new("/proc");
+    let mount = clone_tree(&view.open(path)?, path)?;
+    let attributes = MountAttributes {
+        read_only: true,
+        no_devices: true,
+        no_execution: true,
+        ..MountAttributes::default()
+    };
+    set_mount_attributes(mount.as_fd(), c"", attributes)
+        .map_err(|error| LaunchError::at("make read-only", path, error))?;
+    Ok(mount)
+}
+
 /// A `/proc` of the sandbox's own processes only, with its dangerous parts read-only.
 pub(super) fn mount_proc(view: &View) -> Result<(), LaunchError> {
     let make = || {
@@ -94,15 +109,9 @@ pub(super) fn mount_proc(view: &View) -> Result<(), LaunchError> {
             | MountAttrFlags::MOUNT_ATTR_NOEXEC;
         rustix::mount::fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)
     };
-    let proc = make().map_err(|error: Errno| {
-        LaunchError::step("mount /proc", error)
-            .with_hint("this container hides parts of /proc, so the kernel refuses a fresh one")
-    })?;
+    let proc = make().map_err(cannot_mount_proc)?;
     view.attach(&proc, Path::new("/proc"))?;
-    let for_root: &[&str] =
-        if rustix::process::geteuid().is_root() { &PROC_READ_ONLY_FOR_ROOT } else { &[] };
-    for name in PROC_READ_ONLY.iter().chain(for_root) {
-        let path = PathBuf::from("/proc").join(name);
+    for path in proc_read_only() {
         let place = match view.try_open(&path) {
             Ok(place) => place,
             Err(Errno::NOENT) => continue, // not built into this kernel
@@ -115,4 +124,27 @@ pub(super) fn mount_proc(view: &View) -> Result<(), LaunchError> {
         attach(&mount, &place, &path)?;
     }
     Ok(())
+}
+
+/// Parts of `/proc` that have to be read-only, where this kernel has them.
+pub(crate) fn proc_read_only() -> impl Iterator<Item = PathBuf> {
+    let root = rustix::process::geteuid().is_root();
+    let for_root: &[&str] = if root { &PROC_READ_ONLY_FOR_ROOT } else { &[] };
+    let names = PROC_READ_ONLY.iter().chain(for_root);
+    names.map(|name| Path::new("/proc").join(name))
+}
+
+fn cannot_mount_proc(error: Errno) -> LaunchError {
+    match error {
+        Errno::PERM | Errno::ACCESS | Errno::INVAL => LaunchError::unsupported(
+            "mount a fresh /proc",
+            error,
+        )
+        .with_lack(Lack::FreshProc)
+        .with_hint(
+            "this container hides parts of /proc, so the kernel refuses a fresh one; start it with \
+                 systempaths=unconfined (Docker, Podman) or procMount: Unmasked (Kubernetes)",
+        ),
+        other => LaunchError::step("mount /proc", other),
+    }
 }

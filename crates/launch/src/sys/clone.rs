@@ -64,6 +64,18 @@ pub(crate) fn fork_into(namespaces: Namespaces) -> io::Result<Fork> {
     }
 }
 
+/// fork(2): no new namespace. The caller must have one thread only (`launch` checks).
+pub(crate) fn fork() -> io::Result<Fork> {
+    // SAFETY: the child has its own copy of this single-threaded process's memory, and no lock is held by another thread.
+    match unsafe { libc::fork() } {
+        0 => Ok(Fork::Child),
+        child if child > 0 => {
+            Pid::from_raw(child).map(Fork::Parent).ok_or_else(|| io::ErrorKind::Other.into())
+        }
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// `_exit(2)`: ends a forked child without running the parent's exit handlers.
 pub(crate) fn exit_now(code: i32) -> ! {
     // SAFETY: _exit has no preconditions and does not return.

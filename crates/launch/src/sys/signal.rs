@@ -37,7 +37,7 @@ pub(crate) enum Received {
 pub(crate) struct SignalMask(libc::sigset_t);
 
 impl SignalMask {
-    pub(super) fn of(signals: &[libc::c_int]) -> Self {
+    pub(crate) fn of(signals: &[libc::c_int]) -> Self {
         let mut set = MaybeUninit::uninit();
         // SAFETY: sigemptyset initialises the set it is given.
         unsafe { libc::sigemptyset(set.as_mut_ptr()) };
@@ -49,7 +49,17 @@ impl SignalMask {
         Self(unsafe { set.assume_init() })
     }
 
-    fn waited() -> Self {
+    /// The signals in it.
+    pub(crate) fn members(&self) -> Vec<i32> {
+        const LAST: libc::c_int = 64;
+        // SAFETY: the set is initialised and the signal numbers are valid.
+        (1..=LAST)
+            .filter(|signal| unsafe { libc::sigismember(self.as_ptr(), *signal) } == 1)
+            .collect()
+    }
+
+    /// Those that [`wait_for_signal`] waits for.
+    pub(crate) fn waited() -> Self {
         let mut signals = FORWARDED.to_vec();
         signals.push(libc::SIGCHLD);
         Self::of(&signals)
@@ -69,6 +79,14 @@ pub(crate) fn block_signals() -> io::Result<SignalMask> {
         libc::sigprocmask(libc::SIG_BLOCK, SignalMask::waited().as_ptr(), &raw mut before.0)
     };
     if result == 0 { Ok(before) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Sets the mask that [`block_signals`] returned.
+pub(crate) fn restore_signals(mask: &SignalMask) -> io::Result<()> {
+    // SAFETY: the set is initialised and outlives the call; a null pointer asks for no copy of the old one.
+    let result =
+        unsafe { libc::sigprocmask(libc::SIG_SETMASK, mask.as_ptr(), std::ptr::null_mut()) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Gives SIGCHLD its default action again: a caller that ignored it would make children vanish unseen.
@@ -120,6 +138,12 @@ pub(crate) fn deliver(pid: Pid, signal: i32, delivery: Delivery) -> io::Result<(
     // SAFETY: plain values; the pointer member carries a number that is never dereferenced.
     let result = unsafe { libc::sigqueue(pid.as_raw_nonzero().get(), signal, value) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Kills every process that this one may signal, itself apart: with Landlock's signal scope, all of its own sandbox.
+pub(crate) fn kill_all_others() {
+    // SAFETY: plain values. That there is nobody to kill is no failure.
+    unsafe { libc::kill(-1, libc::SIGKILL) };
 }
 
 /// Closes every descriptor from `first` up.

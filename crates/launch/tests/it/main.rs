@@ -20,4 +20,5 @@ mod repositories;
 mod restricted;
 mod rows;
 mod rules;
+mod rungs;
 mod stage;

@@ -1,9 +1,9 @@
 //! The threat model's rows: one attack each, unsandboxed (the control: it must succeed, or the table says why it cannot)
 //! and sandboxed (it must not), as root and as an ordinary user.
 
-mod attacks;
+pub(crate) mod attacks;
 mod behaviour;
-mod ground;
+pub(crate) mod ground;
 mod table;
 
 use plenipo_testkit::requires;
@@ -31,14 +31,14 @@ fn every_row_of_the_threat_model_holds() {
 }
 
 /// Some at a time: most of a launch is waiting.
-fn each<T: Sync>(all: &[T], run: impl Fn(&T) -> Line + Sync) -> Vec<Line> {
+pub(crate) fn each<T: Sync, R: Send>(all: &[T], run: impl Fn(&T) -> R + Sync) -> Vec<R> {
     const WORKERS: usize = 4;
     let part = all.len().div_ceil(WORKERS).max(1);
     let run = &run;
     std::thread::scope(|scope| {
         let parts: Vec<_> = all
             .chunks(part)
-            .map(|part| scope.spawn(move || part.iter().map(run).collect::<Vec<Line>>()))
+            .map(|part| scope.spawn(move || part.iter().map(run).collect::<Vec<R>>()))
             .collect();
         parts.into_iter().flat_map(|part| part.join().unwrap()).collect()
     })

@@ -119,6 +119,8 @@ pub(crate) struct Stage {
     reports: Fixture,
     launcher: Arc<WorldReadable>,
     own_launcher: Option<PathBuf>,
+    /// Put in front of every command, before its user is set and after.
+    lacking: [Vec<OsString>; 2],
 }
 
 impl Stage {
@@ -132,6 +134,7 @@ impl Stage {
             reports: Fixture::owned_by(who.ids()),
             launcher: launcher(),
             own_launcher: None,
+            lacking: [Vec::new(), Vec::new()],
         }
     }
 
@@ -142,6 +145,12 @@ impl Stage {
     /// Launches with another copy from now on.
     pub(crate) fn use_launcher(&mut self, path: PathBuf) {
         self.own_launcher = Some(path);
+    }
+
+    /// Runs everything on a machine that lacks something from now on: words that end by executing the words behind
+    /// them, as the tests' own user and as this stage's.
+    pub(crate) fn lack(&mut self, before: Vec<OsString>, after: Vec<OsString>) {
+        self.lacking = [before, after];
     }
 
     pub(crate) fn path(&self, relative: &str) -> String {
@@ -183,7 +192,9 @@ impl Stage {
 
     /// Runs any words as this stage's user, from `/`, with its home.
     pub(crate) fn command(&self, words: Vec<OsString>) -> Command {
-        let words = as_user(words, self.who.ids().uid);
+        let [before, after] = &self.lacking;
+        let words = as_user([after.clone(), words].concat(), self.who.ids().uid);
+        let words = [before.clone(), words].concat();
         let (program, rest) = words.split_first().unwrap();
         let mut command = Command::new(program);
         command.args(rest).current_dir("/").env("HOME", self.path("home")).env_remove("TMPDIR");

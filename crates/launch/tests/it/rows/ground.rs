@@ -24,6 +24,8 @@ pub(crate) struct Outcome {
     pub(crate) arrivals: usize,
     /// What the enforcement report should have said.
     pub(crate) report_fault: Option<String>,
+    /// On which rung it ran, if in a sandbox.
+    pub(crate) rung: Option<String>,
 }
 
 impl Outcome {
@@ -44,7 +46,10 @@ pub(crate) struct Ground {
 
 impl Ground {
     pub(crate) fn new(who: Who) -> Self {
-        let stage = Stage::new(who);
+        Self::on(Stage::new(who))
+    }
+
+    pub(crate) fn on(stage: Stage) -> Self {
         fill(&stage);
         let name = stage.fixture.path().file_name().unwrap().to_str().unwrap().to_owned();
         let (tcp, udp) = (Listener::tcp(), Listener::udp());
@@ -74,7 +79,35 @@ impl Ground {
         let probe = self.stage.path("probe.py");
         let words = ["/usr/bin/python3", "-I", "-S", &probe, attack.probe];
         let profile = self.profile(attack.setting);
-        let launch = self.stage.launch_words(&profile, &["--report-fd", "9"], &words);
+        self.launched(attack, &profile, &["--report-fd", "9"], &words)
+    }
+
+    /// Sandboxed on a weak rung; with nothing writable where the rung can hold nothing else.
+    pub(crate) fn on_rung(&self, attack: &Attack, rung: &str, writable: bool) -> Outcome {
+        let probe = self.stage.path("probe.py");
+        let words = ["/usr/bin/python3", "-I", "-S", &probe, attack.probe];
+        let mut profile = self.profile(attack.setting);
+        if !writable {
+            profile = self.stage.profile().root("read");
+            for place in ["ws/secret", "ws/secret.txt", "out/hidden"] {
+                profile = profile.path("deny", &self.stage.path(place));
+            }
+            profile = profile.deny_glob("**/*.env");
+            if attack.setting == Setting::Network {
+                profile = profile.network("enabled");
+            }
+        }
+        self.launched(attack, &profile, &["--report-fd", "9", "--minimum-rung", rung], &words)
+    }
+
+    fn launched(
+        &self,
+        attack: &Attack,
+        profile: &Profile,
+        options: &[&str],
+        words: &[&str],
+    ) -> Outcome {
+        let launch = self.stage.launch_words(profile, options, words);
         let argv = self.wrap(attack, launch);
         self.observe(attack, || self.stage.run_words(argv, &self.environment()))
     }
@@ -152,7 +185,9 @@ impl Ground {
             Judge::Arrival => arrivals > 0,
         };
         let report_fault = ended.report.as_ref().and_then(|report| attack.report_fault(report));
-        Outcome { answer, succeeded, host_changed, arrivals, report_fault }
+        let rung =
+            ended.report.map(|report| report["rung"].as_str().unwrap_or_default().to_owned());
+        Outcome { answer, succeeded, host_changed, arrivals, report_fault, rung }
     }
 
     /// Everything that no command may change, as text: names, modes, owners, sizes, times, contents.

@@ -1,0 +1,236 @@
+//! The ladder: the best rung that this machine has, never one below the minimum.
+//!
+//! A rung is not guessed at, it is built. What the machine does not permit shows while that is done, before the command
+//! exists; then the next rung is tried. Any other failure (a path that changed, a rule that is not in force) ends the
+//! launch, whatever rungs there are below.
+
+pub(crate) mod bwrap;
+mod landlock;
+mod namespaces;
+
+use std::os::fd::OwnedFd;
+
+use rustix::process::Pid;
+use rustix::thread::CapabilitySet;
+
+use crate::describe::describe;
+use crate::error::{ErrorKind, Lack, LaunchError};
+use crate::handshake::{Answer, FromFirst, ToLauncher, ended_early};
+use crate::init;
+use crate::launcher::{LaunchRequest, write_report};
+use crate::prepare::Prepared;
+use crate::report::EnforcementReport;
+use crate::rung::{Rung, RungAttempt, order};
+use crate::supervise::{reap, supervise};
+use crate::sys::{self, SignalMask};
+
+/// Whether the command is run in the sandbox, or the sandbox just built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Run,
+    Try,
+}
+
+/// One launch on its way through the rungs.
+pub(crate) struct Climb<'a> {
+    request: &'a LaunchRequest,
+    prepared: &'a Prepared,
+    purpose: Purpose,
+    /// This process.
+    launcher: Pid,
+    /// Of the caller.
+    mask: SignalMask,
+    unavailable: Vec<RungAttempt>,
+    lack: Option<Lack>,
+}
+
+/// One launch on one rung.
+pub(crate) struct Attempt<'a> {
+    pub(crate) request: &'a LaunchRequest,
+    pub(crate) prepared: &'a Prepared,
+    pub(crate) purpose: Purpose,
+    pub(crate) rung: Rung,
+    /// Better rungs that are not to be had.
+    pub(crate) unavailable: &'a [RungAttempt],
+    pub(crate) mask: &'a SignalMask,
+    /// The process that all of this is forked from.
+    pub(crate) launcher: Pid,
+}
+
+impl<'a> Climb<'a> {
+    pub(crate) fn new(
+        request: &'a LaunchRequest,
+        prepared: &'a Prepared,
+        purpose: Purpose,
+    ) -> Result<Self, LaunchError> {
+        sys::restore_child_signal();
+        let mask =
+            sys::block_signals().map_err(|error| LaunchError::step("block signals", error))?;
+        let launcher = rustix::process::getpid();
+        Ok(Self { request, prepared, purpose, launcher, mask, unavailable: Vec::new(), lack: None })
+    }
+
+    /// Runs the command on the best rung.
+    pub(crate) fn run(mut self, mut report: Option<OwnedFd>) -> Result<u8, LaunchError> {
+        for rung in self.rungs() {
+            if let Some((code, _)) = self.try_rung(rung, &mut report)? {
+                return Ok(code);
+            }
+        }
+        Err(self.no_rung())
+    }
+
+    /// Builds the best rung's sandbox, and says what it enforces.
+    pub(crate) fn explain(mut self) -> Result<EnforcementReport, LaunchError> {
+        let outcome = self.find_report();
+        sys::restore_signals(&self.mask).map_err(|e| LaunchError::step("restore signals", e))?;
+        outcome
+    }
+
+    fn find_report(&mut self) -> Result<EnforcementReport, LaunchError> {
+        for rung in self.rungs() {
+            let Some((_, report)) = self.try_rung(rung, &mut None)? else { continue };
+            if rung.suffices(self.request.minimum_rung) {
+                return Ok(report);
+            }
+            let minimum = self.request.minimum_rung.name();
+            self.unavailable.push(RungAttempt {
+                rung,
+                why: format!("it works here, and is weaker than the minimum rung {minimum}"),
+                fix: Some(format!("sandbox.minimum_rung = \"{}\" in your configuration, if what it lacks is acceptable", rung.name())),
+            });
+            break;
+        }
+        Err(self.no_rung())
+    }
+
+    /// Those that may be tried: to explain, even the ones that may not be used.
+    fn rungs(&self) -> Vec<Rung> {
+        let capable = rustix::thread::capabilities(None)
+            .is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_ADMIN));
+        let minimum = match self.purpose {
+            Purpose::Run => self.request.minimum_rung,
+            Purpose::Try => Rung::Landlock,
+        };
+        order(capable).iter().copied().filter(|rung| rung.suffices(minimum)).collect()
+    }
+
+    /// `None`: this machine does not have the rung.
+    fn try_rung(
+        &mut self,
+        rung: Rung,
+        report: &mut Option<OwnedFd>,
+    ) -> Result<Option<(u8, EnforcementReport)>, LaunchError> {
+        let attempt = Attempt {
+            request: self.request,
+            prepared: self.prepared,
+            purpose: self.purpose,
+            rung,
+            unavailable: &self.unavailable,
+            mask: &self.mask,
+            launcher: self.launcher,
+        };
+        let tried = match rung {
+            Rung::Full | Rung::FullPrivileged => namespaces::attempt(&attempt, report),
+            Rung::NoProc | Rung::Landlock if self.prepared.resolved.denies_processes => {
+                Err(LaunchError::new(
+                    ErrorKind::Unsupported,
+                    "the policy denies a process's files in /proc, which would be visible",
+                ))
+            }
+            Rung::NoProc if self.lack == Some(Lack::FreshProc) => {
+                namespaces::attempt(&attempt, report)
+            }
+            Rung::NoProc => Err(LaunchError::new(
+                ErrorKind::Unsupported,
+                "it would not help: a fresh /proc is not what is missing",
+            )),
+            Rung::Bwrap => bwrap::attempt(&attempt, report),
+            Rung::Landlock => landlock::attempt(&attempt, report),
+            Rung::None => Err(LaunchError::new(ErrorKind::Unsupported, "it enforces nothing")),
+        };
+        match tried {
+            Ok(code) => Ok(Some((code, describe(&attempt)))),
+            Err(error) if error.kind() == ErrorKind::Unsupported => {
+                self.lack = self.lack.or(error.lack());
+                let fix = error.hint().map(str::to_owned);
+                self.unavailable.push(RungAttempt { rung, why: error.in_one_line(), fix });
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn no_rung(&mut self) -> LaunchError {
+        let minimum = self.request.minimum_rung.name();
+        let tried: Vec<String> = self
+            .unavailable
+            .iter()
+            .map(|attempt| format!("{}: {}", attempt.rung.name(), attempt.why))
+            .collect();
+        let message =
+            format!("build a sandbox of rung {minimum} or better here; {}", tried.join("; "));
+        let hint = self.unavailable.iter().find_map(|attempt| attempt.fix.clone());
+        let error = LaunchError::of_rungs(message, std::mem::take(&mut self.unavailable));
+        match hint {
+            Some(hint) => error.with_hint(hint),
+            None => error,
+        }
+    }
+}
+
+impl Attempt<'_> {
+    /// The launcher's side of a fork: waits for the sandbox to be complete, then for its end.
+    fn follow(
+        &self,
+        child: Pid,
+        answers: FromFirst,
+        report: &mut Option<OwnedFd>,
+    ) -> Result<u8, LaunchError> {
+        match answers.wait() {
+            Answer::Started => {
+                drop(report.take());
+                supervise(child, child)
+            }
+            Answer::Refused(error) => {
+                reap(child);
+                Err(error)
+            }
+            Answer::Nothing => {
+                reap(child);
+                Err(ended_early())
+            }
+        }
+    }
+
+    /// The forked side, once it is confined or has failed to be. Its return value becomes the exit code of the sandbox's
+    /// first process.
+    fn go_on(
+        &self,
+        confined: Result<(), LaunchError>,
+        report: Option<OwnedFd>,
+        launcher: ToLauncher,
+    ) -> u8 {
+        let written = confined.and_then(|()| match report {
+            Some(report) => write_report(report, &describe(self)),
+            None => Ok(()),
+        });
+        if let Err(error) = written {
+            launcher.refuse(&error);
+            return u8::MAX;
+        }
+        launcher.started();
+        if self.purpose == Purpose::Try {
+            return 0;
+        }
+        // The launcher holds and removes the placeholders; here only this process's copies of their descriptors go.
+        if sys::close_from(3).is_err() {
+            return u8::MAX;
+        }
+        let payload = &self.prepared.payload;
+        match self.rung {
+            Rung::Landlock => init::run_alone(payload, self.mask, self.launcher),
+            _ => init::run(payload, self.mask),
+        }
+    }
+}

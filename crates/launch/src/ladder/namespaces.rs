@@ -1,0 +1,80 @@
+//! Rungs `full`, `full-privileged` and `no-proc`: one forked process that builds everything itself.
+
+use std::os::fd::OwnedFd;
+
+use plenipo_policy::Network;
+use rustix::process::Signal;
+
+use super::Attempt;
+use crate::enter::{Confinement, Ids, Proc, enter};
+use crate::error::LaunchError;
+use crate::filter;
+use crate::handshake::{self, ToLauncher};
+use crate::plan::plan;
+use crate::rung::Rung;
+use crate::sys::{self, Fork, Namespaces};
+
+/// Runs the command to its end, or says why the sandbox cannot be built.
+pub(super) fn attempt(
+    attempt: &Attempt<'_>,
+    report: &mut Option<OwnedFd>,
+) -> Result<u8, LaunchError> {
+    let (answers, launcher) = handshake::pair()?;
+    let privileged = attempt.rung == Rung::FullPrivileged
+        || attempt.unavailable.iter().any(|tried| tried.rung == Rung::FullPrivileged);
+    let user = !privileged || attempt.rung == Rung::Full;
+    // Asked for before the fork: a user namespace without maps has no ids.
+    let ids =
+        user.then(|| Ids { user: rustix::process::getuid(), group: rustix::process::getgid() });
+    let network = attempt.request.policy.network != Network::Enabled;
+    let namespaces = Namespaces { user, network };
+    match sys::fork_into(namespaces).map_err(|error| cannot_fork(error, namespaces))? {
+        Fork::Child => {
+            drop(answers);
+            let confined = confine(attempt, ids, &launcher);
+            sys::exit_now(i32::from(attempt.go_on(confined, report.take(), launcher)))
+        }
+        Fork::Parent(child) => {
+            drop(launcher);
+            attempt.follow(child, answers, report)
+        }
+    }
+}
+
+fn cannot_fork(error: std::io::Error, namespaces: Namespaces) -> LaunchError {
+    let code = error.raw_os_error();
+    let what = if namespaces.user { "make a user namespace" } else { "make namespaces" };
+    let error = LaunchError::unsupported(what, error);
+    match code {
+        Some(libc::ENOSYS) => error.with_hint(
+            "this process is in a sandbox already, which allows no other inside, or in a container whose filter \
+             refuses clone3",
+        ),
+        _ if namespaces.user => error.with_hint(
+            "user namespaces are not available to this user (sysctl user.max_user_namespaces, AppArmor, a container's \
+             own filter); `plenipo doctor` says more",
+        ),
+        _ => error.with_hint("this container's own filter refuses new namespaces"),
+    }
+}
+
+fn confine(
+    attempt: &Attempt<'_>,
+    ids: Option<Ids>,
+    launcher: &ToLauncher,
+) -> Result<(), LaunchError> {
+    launcher.die_with_launcher(Signal::KILL)?;
+    let network = attempt.request.policy.network == Network::Enabled;
+    let resolved = &attempt.prepared.resolved;
+    let steps = plan(&resolved.tree, &resolved.links, &resolved.cwd);
+    let filter = filter::build(network);
+    let confinement = Confinement {
+        ids,
+        proc: if attempt.rung == Rung::NoProc { Proc::Outer } else { Proc::Fresh },
+        network,
+        landlock_abi: attempt.prepared.landlock_abi,
+        filter: &filter,
+        descriptor_limit: attempt.prepared.descriptor_limit,
+    };
+    enter(&steps, &confinement)
+}

@@ -1,0 +1,69 @@
+"""Runs ARGV on a machine that lacks something: `lack.py NAME… -- ARGV`.
+
+A NAME is a system call that is answered with ENOSYS, or `user-namespaces` (EPERM to every way of making one, and no
+clone3, as containers' filters do it).
+"""
+
+import ctypes
+import os
+import struct
+import sys
+
+X86 = os.uname().machine == "x86_64"
+CALLS = {
+    "clone": 56 if X86 else 220,
+    "clone3": 435,
+    "unshare": 272 if X86 else 97,
+    "landlock_create_ruleset": 444,
+}
+ARCHITECTURE = 0xC000003E if X86 else 0xC00000B7
+CLONE_NEWUSER = 0x10000000
+ALLOW, EPERM, ENOSYS = 0x7FFF0000, 0x00050001, 0x00050026
+PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
+
+
+def load(offset):
+    return (0x20, 0, 0, offset)
+
+
+def equal(value, true, false):
+    return (0x15, true, false, value)
+
+
+def answer(verdict):
+    return (0x06, 0, 0, verdict)
+
+
+def absent(name):
+    return [equal(CALLS[name], 0, 1), answer(ENOSYS)]
+
+
+def no_user_namespace(name):
+    # The flags are the first argument of both calls.
+    return [equal(CALLS[name], 0, 4), load(16), (0x45, 0, 1, CLONE_NEWUSER), answer(EPERM), answer(ALLOW)]
+
+
+def program(names):
+    lines = [load(4), equal(ARCHITECTURE, 1, 0), answer(ALLOW), load(0)]
+    for name in names:
+        if name == "user-namespaces":
+            lines += absent("clone3") + no_user_namespace("clone") + no_user_namespace("unshare")
+        else:
+            lines += absent(name)
+    return lines + [answer(ALLOW)]
+
+
+def install(lines):
+    text = b"".join(struct.pack("HBBI", *line) for line in lines)
+    code = ctypes.create_string_buffer(text, len(text))
+    header = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(lines), ctypes.addressof(code)))
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "no_new_privs")
+    if libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, header) != 0:
+        raise OSError(ctypes.get_errno(), "seccomp")
+
+
+end = sys.argv.index("--")
+install(program(sys.argv[1:end]))
+os.execv(sys.argv[end + 1], sys.argv[end + 1 :])
