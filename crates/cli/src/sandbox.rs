@@ -173,6 +173,7 @@ fn request(
     let mut request = LaunchRequest::new(policy, command);
     request.protections = protections()?;
     request.inner_stage = INNER_STAGE.map(OsString::from).to_vec();
+    request.terminal = arguments.tty;
     request.temporary =
         env::temporary_directory().into_iter().chain([PathBuf::from("/tmp")]).collect();
     Ok(request)

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! launch_state --sandbox-state-json STATE|@FILE [--report-fd N] [--home DIR] [--minimum-rung NAME]
-//!     [--explain] -- COMMAND [ARGUMENT…]
+//!     [--explain] [--tty] -- COMMAND [ARGUMENT…]
 //! ```
 //!
 //! `plenipo sandbox` is the same with configuration, hints and proper argument checks; this one exists to show the
@@ -32,6 +32,7 @@ struct Arguments {
     home: Option<PathBuf>,
     minimum_rung: Option<Rung>,
     explain: bool,
+    terminal: bool,
     command: Vec<OsString>,
 }
 
@@ -88,6 +89,7 @@ fn request(arguments: Arguments) -> Result<LaunchRequest, Box<dyn Error>> {
     }
     request.temporary = vec![PathBuf::from("/tmp")];
     request.unknown_members = state.unknown_members;
+    request.terminal = arguments.terminal;
     request.inner_stage = vec![INNER_STAGE.into()];
     if let Some(minimum) = arguments.minimum_rung {
         request.minimum_rung = minimum;
@@ -117,6 +119,7 @@ fn parse(mut words: impl Iterator<Item = OsString>) -> Result<Arguments, Box<dyn
             }
             Some("--explain") => arguments.explain = true,
             Some("--home") => arguments.home = text().map(PathBuf::from),
+            Some("--tty") => arguments.terminal = true,
             Some("--") => arguments.command = words.by_ref().collect(),
             _ => return Err(format!("unexpected argument {}", word.display()).into()),
         }

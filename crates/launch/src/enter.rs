@@ -17,6 +17,7 @@ use rustix::process::{Gid, Rlimit, Uid};
 use crate::error::LaunchError;
 use crate::plan::{Base, LaunchPlan};
 use crate::sys::{Instruction, MountAttributes, set_mount_attributes};
+use crate::terminal::Inside;
 
 pub(crate) use lock::lock_with;
 pub(crate) use own::proc_read_only;
@@ -48,6 +49,8 @@ pub(crate) struct Confinement<'a> {
     pub(crate) filter: &'a [Instruction],
     /// Given back to the command once every rule is in place.
     pub(crate) descriptor_limit: Option<Rlimit>,
+    /// Present if the command gets a terminal.
+    pub(crate) terminal: Option<&'a Inside>,
 }
 
 /// Builds the sandbox around the calling process.

@@ -11,7 +11,10 @@ use std::process::Command;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 use serde::{Deserialize, Serialize};
 
-use crate::sys::{Delivery, Received, SignalMask, kill_all_others, spawn, wait_for_signal};
+use crate::sys::{
+    Delivery, Received, SignalMask, kill_all_others, spawn, spawn_in_terminal, wait_for_signal,
+};
+use crate::terminal::News;
 
 /// Set in the command's environment while the network is off, as the reference runtime does.
 const NETWORK_DISABLED: (&str, &str) = ("CODEX_SANDBOX_NETWORK_DISABLED", "1");
@@ -62,21 +65,25 @@ impl Payload {
 
 /// Runs the command to its end and returns the launcher's exit code.
 ///
-/// `mask` is the signal mask that the launcher was started with.
-pub(crate) fn run(payload: &Payload, mask: &SignalMask) -> u8 {
-    run_below(payload, mask, rustix::process::getppid())
+/// `mask` is the signal mask that the launcher was started with; `news` go out if the command has a terminal.
+pub(crate) fn run(payload: &Payload, mask: &SignalMask, mut news: Option<News>) -> u8 {
+    let parent = rustix::process::getppid();
+    let start = if news.is_some() { spawn_in_terminal } else { spawn };
+    let code = match start(&payload.program, &payload.arguments, payload.environment(), mask) {
+        Ok(child) => wait_for(child, parent, news.as_mut()),
+        Err(error) => not_started(payload, &error),
+    };
+    if let Some(news) = news {
+        news.ended();
+    }
+    code
 }
 
-fn run_below(payload: &Payload, mask: &SignalMask, parent: Option<Pid>) -> u8 {
-    let environment = payload.environment();
-    let child = match spawn(&payload.program, &payload.arguments, environment, mask) {
-        Ok(child) => child,
-        Err(error) => return not_started(payload, &error),
-    };
+fn wait_for(child: Pid, parent: Option<Pid>, mut news: Option<&mut News>) -> u8 {
     loop {
         match wait_for_signal() {
             Ok(Received::Child) => {
-                if let Some(code) = reap(child) {
+                if let Some(code) = reap(child, news.as_deref_mut()) {
                     return code;
                 }
                 if rustix::process::getppid() != parent {
@@ -84,7 +91,7 @@ fn run_below(payload: &Payload, mask: &SignalMask, parent: Option<Pid>) -> u8 {
                 }
             }
             Ok(Received::Forward { signal, delivery }) => pass_on(child, signal, delivery),
-            Err(_) => return reap(child).unwrap_or(NOT_EXECUTABLE),
+            Err(_) => return reap(child, news).unwrap_or(NOT_EXECUTABLE),
         }
     }
 }
@@ -93,7 +100,11 @@ fn run_below(payload: &Payload, mask: &SignalMask, parent: Option<Pid>) -> u8 {
 ///
 /// `launcher` is this process's parent. Its end shows by a SIGCHLD of its own (`PR_SET_PDEATHSIG`).
 pub(crate) fn run_alone(payload: &Payload, mask: &SignalMask, launcher: Pid) -> u8 {
-    let code = run_below(payload, mask, Some(launcher));
+    let environment = payload.environment();
+    let code = match spawn(&payload.program, &payload.arguments, environment, mask) {
+        Ok(child) => wait_for(child, Some(launcher), None),
+        Err(error) => not_started(payload, &error),
+    };
     // Landlock's scope ends this at the sandbox's edge; it was tried before the command started.
     kill_all_others();
     while rustix::process::wait(WaitOptions::empty()).is_ok() {}
@@ -136,11 +147,15 @@ fn pass_on(command: Pid, signal: i32, delivery: Delivery) {
 }
 
 /// Reaps all that ended; the command's own end gives the exit code.
-fn reap(command: Pid) -> Option<u8> {
+fn reap(command: Pid, mut news: Option<&mut News>) -> Option<u8> {
+    let mut options = WaitOptions::NOHANG;
+    options.set(WaitOptions::UNTRACED, news.is_some());
     let mut code = None;
-    while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
-        if pid == command {
-            code = Some(exit_code(status));
+    while let Ok(Some((pid, status))) = rustix::process::wait(options) {
+        match &mut news {
+            _ if pid != command => {}
+            Some(news) if status.stopped() => news.stopped(),
+            _ => code = Some(exit_code(status)),
         }
     }
     code

@@ -23,6 +23,7 @@ use crate::report::EnforcementReport;
 use crate::rung::{Rung, RungAttempt, order};
 use crate::supervise::{reap, supervise};
 use crate::sys::{self, SignalMask};
+use crate::terminal::{News, Outside, relay};
 
 /// Whether the command is run in the sandbox, or the sandbox just built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,6 +133,10 @@ impl<'a> Climb<'a> {
         };
         let tried = match rung {
             Rung::Full | Rung::FullPrivileged => namespaces::attempt(&attempt, report),
+            Rung::Bwrap | Rung::Landlock if attempt.wants_terminal() => Err(LaunchError::new(
+                ErrorKind::Unsupported,
+                "it has no terminal of its own to give (--tty)",
+            )),
             Rung::NoProc | Rung::Landlock if self.prepared.resolved.denies_processes => {
                 Err(LaunchError::new(
                     ErrorKind::Unsupported,
@@ -180,17 +185,25 @@ impl<'a> Climb<'a> {
 }
 
 impl Attempt<'_> {
+    fn wants_terminal(&self) -> bool {
+        self.request.terminal && self.purpose == Purpose::Run
+    }
+
     /// The launcher's side of a fork: waits for the sandbox to be complete, then for its end.
     fn follow(
         &self,
         child: Pid,
         answers: FromFirst,
         report: &mut Option<OwnedFd>,
+        terminal: Option<Outside>,
     ) -> Result<u8, LaunchError> {
         match answers.wait() {
             Answer::Started => {
                 drop(report.take());
-                supervise(child, child)
+                match terminal {
+                    Some(terminal) => relay(terminal, child),
+                    None => supervise(child, child),
+                }
             }
             Answer::Refused(error) => {
                 reap(child);
@@ -210,6 +223,7 @@ impl Attempt<'_> {
         confined: Result<(), LaunchError>,
         report: Option<OwnedFd>,
         launcher: ToLauncher,
+        news: Option<News>,
     ) -> u8 {
         let written = confined.and_then(|()| match report {
             Some(report) => write_report(report, &describe(self)),
@@ -224,13 +238,17 @@ impl Attempt<'_> {
             return 0;
         }
         // The launcher holds and removes the placeholders; here only this process's copies of their descriptors go.
-        if sys::close_from(3).is_err() {
+        let closed = match &news {
+            Some(news) => sys::close_all_but(news.descriptor(), 3),
+            None => sys::close_from(3),
+        };
+        if closed.is_err() {
             return u8::MAX;
         }
         let payload = &self.prepared.payload;
         match self.rung {
             Rung::Landlock => init::run_alone(payload, self.mask, self.launcher),
-            _ => init::run(payload, self.mask),
+            _ => init::run(payload, self.mask, news),
         }
     }
 }

@@ -36,6 +36,9 @@ pub struct LaunchRequest {
     pub notes: Vec<String>,
     /// Where the report goes as one JSON line; closed before the command starts.
     pub report: Option<OwnedFd>,
+    /// The command gets a terminal of its own as its standard streams, relayed to and from the caller's. Default: it gets
+    /// the caller's streams, and a session without a terminal. Without effect where nothing is enforced.
+    pub terminal: bool,
     /// Words that make this program call [`inner_stage`](crate::inner_stage), the descriptor's number behind them.
     /// Without them there is no rung `bwrap`.
     pub inner_stage: Vec<OsString>,
@@ -54,6 +57,7 @@ impl LaunchRequest {
             unknown_members: Vec::new(),
             notes: Vec::new(),
             report: None,
+            terminal: false,
             inner_stage: Vec::new(),
             minimum_rung: Rung::Full,
         }

@@ -42,6 +42,8 @@ mod rung;
 mod supervise;
 #[cfg(target_os = "linux")]
 mod sys;
+#[cfg(target_os = "linux")]
+mod terminal;
 mod tree;
 
 pub use error::{ErrorKind, LaunchError};

@@ -16,7 +16,7 @@ pub(crate) use descriptor::copy_inherited;
 pub(crate) use filter::{Instruction, install_filter, landlock_abi};
 pub(crate) use mount::{MountAttributes, set_mount_attributes};
 pub(crate) use signal::{
-    Delivery, Received, SignalMask, block_signals, close_from, deliver, kill_all_others,
-    restore_child_signal, restore_signals, wait_for_signal,
+    Delivery, Received, SignalMask, SignalQueue, block_signals, close_all_but, close_from, deliver,
+    kill_all_others, restore_child_signal, restore_signals, stop_with_job, wait_for_signal,
 };
-pub(crate) use spawn::spawn;
+pub(crate) use spawn::{spawn, spawn_in_terminal};

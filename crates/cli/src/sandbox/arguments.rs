@@ -17,6 +17,7 @@ use crate::arguments::Global;
 /// Examples:
 ///   plenipo sandbox -P :read-only -- git status
 ///   plenipo sandbox -P :workspace -C ~/project -- cargo test
+///   plenipo sandbox -P :workspace --tty -- bash
 ///   plenipo sandbox --sandbox-state-json "$STATE" -- sh -c 'make'
 #[derive(Debug, Clone, Args)]
 #[command(verbatim_doc_comment)]
@@ -40,6 +41,10 @@ pub(crate) struct SandboxArguments {
     /// Directory to run in, and root of :workspace [default: the current one].
     #[arg(short = 'C', long, value_name = "DIR")]
     pub(crate) cd: Option<PathBuf>,
+
+    /// Give the command a terminal of its own, relayed to and from this one.
+    #[arg(long)]
+    pub(crate) tty: bool,
 
     /// Write the enforcement report, one line of JSON, to this inherited descriptor.
     #[arg(long, value_name = "N")]

@@ -19,7 +19,12 @@ const CAPABILITY_NUMBERS: u32 = 64;
 
 /// After this the process can do what the command may do, and no more.
 pub(super) fn lock(plan: &LaunchPlan, confinement: &Confinement<'_>) -> Result<(), LaunchError> {
-    lock_with(&plan.cwd, confinement.filter, || landlock_layer::restrict(plan, confinement))
+    lock_with(&plan.cwd, confinement.filter, || {
+        if let Some(terminal) = confinement.terminal {
+            terminal.take_over()?;
+        }
+        landlock_layer::restrict(plan, confinement)
+    })
 }
 
 /// The same, with Landlock rules of the caller's.
@@ -29,7 +34,7 @@ pub(crate) fn lock_with(
     restrict: impl FnOnce() -> Result<(), LaunchError>,
 ) -> Result<(), LaunchError> {
     let step = |what: &'static str| move |error: Errno| LaunchError::step(what, error);
-    // A session of its own: no terminal to type into.
+    // A session of its own: no terminal of the host's to type into.
     rustix::process::setsid().map_err(step("start a session"))?;
     rustix::process::setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })
         .map_err(step("limit core files"))?;

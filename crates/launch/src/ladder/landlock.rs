@@ -47,11 +47,11 @@ pub(super) fn attempt(
         Fork::Child => {
             drop(answers);
             let confined = confine(attempt, &plan, &grants, &launcher);
-            sys::exit_now(i32::from(attempt.go_on(confined, report.take(), launcher)))
+            sys::exit_now(i32::from(attempt.go_on(confined, report.take(), launcher, None)))
         }
         Fork::Parent(child) => {
             drop(launcher);
-            let code = attempt.follow(child, answers, report);
+            let code = attempt.follow(child, answers, report, None);
             orphans.end();
             code
         }

@@ -13,6 +13,7 @@ use crate::handshake::{self, ToLauncher};
 use crate::plan::plan;
 use crate::rung::Rung;
 use crate::sys::{self, Fork, Namespaces};
+use crate::terminal::{Inside, Terminal};
 
 /// Runs the command to its end, or says why the sandbox cannot be built.
 pub(super) fn attempt(
@@ -28,15 +29,18 @@ pub(super) fn attempt(
         user.then(|| Ids { user: rustix::process::getuid(), group: rustix::process::getgid() });
     let network = attempt.request.policy.network != Network::Enabled;
     let namespaces = Namespaces { user, network };
+    let terminal = attempt.wants_terminal().then(Terminal::new).transpose()?;
     match sys::fork_into(namespaces).map_err(|error| cannot_fork(error, namespaces))? {
         Fork::Child => {
             drop(answers);
-            let confined = confine(attempt, ids, &launcher);
-            sys::exit_now(i32::from(attempt.go_on(confined, report.take(), launcher)))
+            let inside = terminal.map(Terminal::inside);
+            let confined = confine(attempt, ids, &launcher, inside.as_ref());
+            let news = inside.map(Inside::into_news);
+            sys::exit_now(i32::from(attempt.go_on(confined, report.take(), launcher, news)))
         }
         Fork::Parent(child) => {
             drop(launcher);
-            attempt.follow(child, answers, report)
+            attempt.follow(child, answers, report, terminal.map(Terminal::outside))
         }
     }
 }
@@ -62,6 +66,7 @@ fn confine(
     attempt: &Attempt<'_>,
     ids: Option<Ids>,
     launcher: &ToLauncher,
+    terminal: Option<&Inside>,
 ) -> Result<(), LaunchError> {
     launcher.die_with_launcher(Signal::KILL)?;
     let network = attempt.request.policy.network == Network::Enabled;
@@ -75,6 +80,7 @@ fn confine(
         landlock_abi: attempt.prepared.landlock_abi,
         filter: &filter,
         descriptor_limit: attempt.prepared.descriptor_limit,
+        terminal,
     };
     enter(&steps, &confinement)
 }

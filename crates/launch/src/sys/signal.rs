@@ -2,11 +2,12 @@
 
 use std::io;
 use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use rustix::process::Pid;
 
 /// Signals that the launcher passes on to the command.
-const FORWARDED: [libc::c_int; 7] = [
+const FORWARDED: [libc::c_int; 8] = [
     libc::SIGTERM,
     libc::SIGINT,
     libc::SIGHUP,
@@ -14,6 +15,7 @@ const FORWARDED: [libc::c_int; 7] = [
     libc::SIGUSR1,
     libc::SIGUSR2,
     libc::SIGWINCH,
+    libc::SIGCONT,
 ];
 
 /// To whom a signal goes: what was sent to one process goes to one, what a terminal sent to a job goes to the job.
@@ -63,6 +65,12 @@ impl SignalMask {
         let mut signals = FORWARDED.to_vec();
         signals.push(libc::SIGCHLD);
         Self::of(&signals)
+    }
+
+    /// Makes this the mask of the calling thread.
+    pub(super) fn restore(&self) -> io::Result<()> {
+        // SAFETY: the set is initialised; nothing is asked back.
+        check(unsafe { libc::sigprocmask(libc::SIG_SETMASK, self.as_ptr(), std::ptr::null_mut()) })
     }
 
     pub(super) fn as_ptr(&self) -> *const libc::sigset_t {
@@ -117,8 +125,9 @@ pub(crate) fn wait_for_signal() -> io::Result<Received> {
     }
 }
 
+const FROM_KERNEL: libc::c_int = 0x80;
+
 fn delivery_of(information: &libc::siginfo_t) -> Delivery {
-    const FROM_KERNEL: libc::c_int = 0x80;
     let queued_as_group = information.si_code == libc::SI_QUEUE && {
         // SAFETY: for SI_QUEUE the value member is the one in use.
         let value = unsafe { information.si_value() };
@@ -129,6 +138,75 @@ fn delivery_of(information: &libc::siginfo_t) -> Delivery {
     } else {
         Delivery::Process
     }
+}
+
+/// The blocked signals as a descriptor, SIGTSTP among them: for who waits for other things, too.
+pub(crate) struct SignalQueue(OwnedFd);
+
+impl SignalQueue {
+    pub(crate) fn new() -> io::Result<Self> {
+        block(libc::SIGTSTP)?;
+        let mut signals = FORWARDED.to_vec();
+        signals.extend([libc::SIGCHLD, libc::SIGTSTP]);
+        let set = SignalMask::of(&signals);
+        // SAFETY: the set is initialised; -1 asks for a new descriptor.
+        let descriptor =
+            unsafe { libc::signalfd(-1, set.as_ptr(), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
+        if descriptor < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: just made, and owned by nobody else.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(descriptor) }))
+    }
+
+    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+
+    /// The next one that has come, if any.
+    pub(crate) fn take(&self) -> Option<Received> {
+        const SIZE: usize = size_of::<libc::signalfd_siginfo>();
+        let mut information = MaybeUninit::<libc::signalfd_siginfo>::zeroed();
+        // SAFETY: the buffer has the size of one entry, which is what the kernel writes.
+        let read = unsafe { libc::read(self.0.as_raw_fd(), information.as_mut_ptr().cast(), SIZE) };
+        if usize::try_from(read) != Ok(SIZE) {
+            return None;
+        }
+        // SAFETY: zeroed is valid, and the kernel filled it.
+        let information = unsafe { information.assume_init() };
+        let signal = information.ssi_signo.cast_signed();
+        if signal == libc::SIGCHLD {
+            return Some(Received::Child);
+        }
+        let queued_as_group = information.ssi_code == libc::SI_QUEUE && information.ssi_ptr != 0;
+        let as_group = information.ssi_code == FROM_KERNEL || queued_as_group;
+        let delivery = if as_group { Delivery::Group } else { Delivery::Process };
+        Some(Received::Forward { signal, delivery })
+    }
+}
+
+/// Blocks one signal more.
+pub(super) fn block(signal: libc::c_int) -> io::Result<()> {
+    let more = SignalMask::of(&[signal]);
+    // SAFETY: the set is initialised; nothing is asked back.
+    check(unsafe { libc::sigprocmask(libc::SIG_BLOCK, more.as_ptr(), std::ptr::null_mut()) })
+}
+
+fn check(result: libc::c_int) -> io::Result<()> {
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Stops this process group as Ctrl-Z does, and returns when it is continued; at once where nobody could continue it
+/// (an orphaned group). SIGTSTP has to be blocked.
+pub(crate) fn stop_with_job() -> io::Result<()> {
+    let stop = SignalMask::of(&[libc::SIGTSTP]);
+    // SAFETY: plain numbers; 0 is the caller's own group.
+    check(unsafe { libc::kill(0, libc::SIGTSTP) })?;
+    for how in [libc::SIG_UNBLOCK, libc::SIG_BLOCK] {
+        // SAFETY: the set is initialised; nothing is asked back. Between the two calls this process stops.
+        check(unsafe { libc::sigprocmask(how, stop.as_ptr(), std::ptr::null_mut()) })?;
+    }
+    Ok(())
 }
 
 /// Sends `signal` to the sandbox's init, telling it whether the whole job is meant.
@@ -148,7 +226,20 @@ pub(crate) fn kill_all_others() {
 
 /// Closes every descriptor from `first` up.
 pub(crate) fn close_from(first: u32) -> io::Result<()> {
-    // SAFETY: the caller owns no descriptor from `first` up any more; close_range touches no memory.
-    let result = unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, 0) };
+    close_range(first, u32::MAX)
+}
+
+/// Closes every descriptor from `first` up, except one.
+pub(crate) fn close_all_but(kept: BorrowedFd<'_>, first: u32) -> io::Result<()> {
+    let kept = kept.as_raw_fd().cast_unsigned();
+    if kept > first {
+        close_range(first, kept - 1)?;
+    }
+    close_range(first.max(kept + 1), u32::MAX)
+}
+
+fn close_range(first: u32, last: u32) -> io::Result<()> {
+    // SAFETY: the caller owns no descriptor of the range any more; close_range touches no memory.
+    let result = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -6,6 +6,8 @@ use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 use rustix::process::Pid;
 
@@ -49,6 +51,32 @@ pub(crate) fn spawn(
         return Err(io::Error::from_raw_os_error(result));
     }
     Pid::from_raw(child).ok_or_else(|| io::Error::from(io::ErrorKind::Other))
+}
+
+/// The same for a command that has the terminal on its standard input: its group is the terminal's foreground group
+/// before it exists. `posix_spawn` has no portable word for that, so this forks.
+pub(crate) fn spawn_in_terminal(
+    program: &OsStr,
+    arguments: &[OsString],
+    environment: Vec<(OsString, OsString)>,
+    mask: &SignalMask,
+) -> io::Result<Pid> {
+    let mask = *mask;
+    #[expect(clippy::disallowed_methods, reason = "starting the command is what this crate is for")]
+    let mut command = Command::new(program);
+    command.args(arguments).env_clear().envs(environment);
+    let take_terminal = move || {
+        rustix::process::setpgid(None, None)?;
+        super::signal::block(libc::SIGTTOU)?; // a group in the background may not make itself the foreground's
+        rustix::termios::tcsetpgrp(io::stdin(), rustix::process::getpid())?;
+        mask.restore()
+    };
+    // SAFETY: the closure makes system calls only.
+    let child = unsafe { command.pre_exec(take_terminal) }.spawn()?;
+    i32::try_from(child.id())
+        .ok()
+        .and_then(Pid::from_raw)
+        .ok_or_else(|| io::Error::from(io::ErrorKind::Other))
 }
 
 fn text(word: OsString) -> io::Result<CString> {

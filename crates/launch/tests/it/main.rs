@@ -22,3 +22,4 @@ mod rows;
 mod rules;
 mod rungs;
 mod stage;
+mod terminal;

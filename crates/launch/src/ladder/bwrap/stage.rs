@@ -66,7 +66,7 @@ pub fn inner_stage(descriptor: i32) -> u8 {
     }
     let Handover { mut payload, environment, mask, .. } = handover;
     payload.environment = Some(environment);
-    init::run(&payload, &SignalMask::of(&mask))
+    init::run(&payload, &SignalMask::of(&mask), None)
 }
 
 fn read(descriptor: i32) -> Result<Handover, LaunchError> {
@@ -96,6 +96,7 @@ fn confine(handover: &Handover, launcher: &ToLauncher) -> Result<(), LaunchError
         descriptor_limit: handover
             .descriptor_limit
             .map(|[current, maximum]| Rlimit { current, maximum }),
+        terminal: None,
     };
     settle(&handover.plan, &confinement)?;
     let Some(report) = handover.report else { return Ok(()) };
