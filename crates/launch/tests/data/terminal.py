@@ -72,7 +72,6 @@ def size(terminal):
     terminal.until("size 37 101")
     terminal.resize(50, 120)
     terminal.until("size 50 120")
-    terminal.type("done\n")
     return terminal.end()
 
 

@@ -55,8 +55,9 @@ fn the_command_has_a_terminal_of_its_own() {
 #[test]
 fn the_window_size_is_passed_on_and_followed() {
     let script = "import os, signal\n\
-                  def show(*_): os.write(1, b'size %d %d\\n' % tuple(reversed(os.get_terminal_size())))\n\
-                  signal.signal(signal.SIGWINCH, show); show(); input()";
+                  def show(): print('size', *reversed(os.get_terminal_size()), flush=True)\n\
+                  signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGWINCH]); show()\n\
+                  signal.sigwait([signal.SIGWINCH]); show()";
     let argv = ["/usr/bin/python3", "-I", "-S", "-c", script];
     for_everybody("size", &argv, |_, seen| assert_eq!(seen, "0 restored"));
 }
