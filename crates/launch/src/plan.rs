@@ -170,4 +170,4 @@ impl LaunchPlan {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -20,6 +20,7 @@ mod interrupt;
 mod layers;
 mod peers;
 mod reference;
+mod rungs;
 mod sandbox;
 mod servers;
 mod support;

@@ -285,3 +285,50 @@ fn sockets_are_unix_streams_without_a_network_and_internet_ones_with_it() {
     let generic = [wide(libc::AF_NETLINK), wide(libc::SOCK_RAW), 16, 0, 0, 0];
     assert_eq!(both(libc::SYS_socket, generic), [REFUSE, REFUSE]);
 }
+
+fn alone(network: bool, call: libc::c_long, arguments: [u64; 6]) -> u32 {
+    run(&build_alone(network), &data(NATIVE, number(call), arguments)).0
+}
+
+#[test]
+fn without_mounts_and_namespaces_the_filter_refuses_more_and_nothing_less() {
+    for network in [false, true] {
+        assert!(build_alone(network).len() <= 144, "{} instructions", build_alone(network).len());
+        for call in 0..512 {
+            let with_mounts = verdict(network, call, NONE);
+            if with_mounts != ALLOW {
+                assert_eq!(alone(network, call, NONE), with_mounts, "{call}");
+            }
+        }
+        for call in METADATA.iter().chain(NEIGHBOURS) {
+            assert_eq!(verdict(network, *call, NONE), ALLOW, "{call}");
+            assert_eq!(alone(network, *call, NONE), REFUSE, "{call}");
+        }
+    }
+}
+
+#[test]
+fn a_process_without_a_namespace_changes_its_own_limits_only() {
+    for call in TO_ITSELF {
+        assert_eq!(alone(false, call, NONE), ALLOW);
+        assert_eq!(alone(false, call, [1, 0, 0, 0, 0, 0]), REFUSE);
+    }
+}
+
+#[test]
+fn without_mounts_only_terminals_and_sockets_take_requests() {
+    let ioctl = |network, request| alone(network, libc::SYS_ioctl, [0, request, 0, 0, 0, 0]);
+    for (request, off, on) in [
+        (0x5401, ALLOW, ALLOW),               // TCGETS
+        (0x8004_5430, ALLOW, ALLOW),          // TIOCGPTN
+        (u64::from(TIOCSTI), REFUSE, REFUSE), //
+        (u64::from(TIOCSTI) | 1 << 32, REFUSE, REFUSE),
+        (u64::from(TIOCLINUX), REFUSE, REFUSE),
+        (0x8912, NOT_A_TERMINAL, ALLOW),               // SIOCGIFCONF
+        (0x4008_6602, NOT_A_TERMINAL, NOT_A_TERMINAL), // FS_IOC_SETFLAGS
+        (0x5000_940e, NOT_A_TERMINAL, NOT_A_TERMINAL), // BTRFS_IOC_SUBVOL_CREATE
+        (0, NOT_A_TERMINAL, NOT_A_TERMINAL),
+    ] {
+        assert_eq!((ioctl(false, request), ioctl(true, request)), (off, on), "{request:#x}");
+    }
+}

@@ -49,6 +49,11 @@ fn shown(plan: &LaunchPlan) -> String {
     text
 }
 
+/// The plan of these rules, for what is made of plans.
+pub(crate) fn planned<'a>(rules: impl IntoIterator<Item = (&'a str, Access)>) -> LaunchPlan {
+    plan(&tree(rules), &[("/link".into(), "ws".into())], Path::new("/ws"))
+}
+
 fn plan_of<'a>(rules: impl IntoIterator<Item = (&'a str, Access)>) -> String {
     shown(&plan(&tree(rules), &[], Path::new("/ws")))
 }

@@ -308,3 +308,45 @@ fn explaining_runs_nothing_and_tells_the_truth() {
         assert!(stage.fixture.names("ws").is_empty(), "a placeholder stayed");
     }
 }
+
+/// A profile that grants a few places gets an empty root on the weaker rungs, too.
+#[test]
+fn a_few_readable_places_are_all_there_is_on_each_rung() {
+    let machines = [
+        ("bwrap", Machine::NoClone3),
+        ("no-proc", Machine::CoveredProc),
+        ("landlock", Machine::NoUserNamespaces),
+    ];
+    for (name, machine) in machines {
+        if name == "bwrap" && !machine::has_bwrap() {
+            continue;
+        }
+        for stage in lacking(machine) {
+            let outside = stage.fixture.file("outside/secret", "secret").display().to_string();
+            stage.fixture.file("ws/file", "inside");
+            let access = if name == "landlock" { "read" } else { "write" };
+            let profile =
+                stage.profile().special("read", "minimal").path(access, &stage.path("ws"));
+            let script = format!(
+                "cat file; cat {outside} || echo hidden; echo x > new && rm new || echo kept"
+            );
+            let ended = run(&stage, &profile, name, &script);
+            assert_eq!(rung(&ended), name, "{ended:?}");
+            let wanted = if name == "landlock" { "insidehidden\nkept\n" } else { "insidehidden\n" };
+            assert_eq!(ended.stdout, wanted, "{ended:?}");
+        }
+    }
+}
+
+/// What the inner stage needs to start is not the command's to see: then there is no such rung.
+#[test]
+fn a_policy_that_hides_the_system_libraries_is_refused_with_bwrap() {
+    if !machine::has_bwrap() {
+        return;
+    }
+    for stage in lacking(Machine::NoClone3) {
+        let profile = stage.profile().path("read", &stage.path("ws"));
+        let ended = run(&stage, &profile, "full", "echo ran");
+        ended.assert_refused("build a sandbox of rung full");
+    }
+}

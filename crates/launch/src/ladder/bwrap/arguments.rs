@@ -121,3 +121,51 @@ impl Arguments {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use plenipo_policy::Access::{self, Deny, Read, Write};
+
+    use super::*;
+    use crate::plan::tests::planned;
+
+    /// From the base on, one option a line; what depends on this kernel's `/proc` is left out.
+    fn shown<const N: usize>(rules: [(&str, Access); N]) -> String {
+        let bytes = Arguments::new(&planned(rules), false).unwrap().to_bytes();
+        let text = String::from_utf8(bytes).unwrap();
+        let words = text.split('\0').skip_while(|word| !word.contains("PATH")).skip(2);
+        let mut lines = String::new();
+        let mut before = "";
+        for word in words {
+            let separator = if word.starts_with("--") { "\n" } else { " " };
+            // A descriptor's number is what it happens to be.
+            let shown = if before == "--ro-bind-data" { "DESCRIPTOR" } else { word };
+            lines.extend([separator, shown]);
+            before = word;
+        }
+        let own = |line: &&str| !line.starts_with("--ro-bind /proc/");
+        lines.trim().lines().filter(own).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn a_workspace_with_a_deep_carve_out_and_masks() {
+        insta::assert_snapshot!(shown([
+            ("/", Read),
+            ("/ws", Write),
+            ("/ws/a/b", Read),
+            ("/ws/secret", Deny),
+            ("/ws/secret/open", Read),
+            ("/ws/file.txt", Deny),
+        ]));
+    }
+
+    #[test]
+    fn nothing_readable_but_a_workspace() {
+        insta::assert_snapshot!(shown([("/ws", Write), ("/usr", Read)]));
+    }
+
+    #[test]
+    fn everything_writable() {
+        insta::assert_snapshot!(shown([("/", Write), ("/etc", Read)]));
+    }
+}

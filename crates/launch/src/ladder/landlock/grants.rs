@@ -73,3 +73,65 @@ fn read_around(path: &Path, withheld: &[&Path], readable: &mut Vec<PathBuf>) -> 
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use plenipo_policy::Access::{Deny, Read, Write};
+
+    use super::*;
+    use crate::plan::tests::planned;
+
+    #[test]
+    fn everything_readable_is_granted_by_entry_for_the_devices_sake() {
+        let grants = grants(&planned([("/", Read)])).unwrap();
+        assert_eq!(grants.listable, [Path::new("/")]);
+        assert!(
+            grants.readable.iter().all(|path| path != Path::new("/") && !path.starts_with("/dev"))
+        );
+        assert!(grants.readable.contains(&PathBuf::from("/usr")));
+        assert!(grants.devices.contains(&PathBuf::from("/dev/null")));
+        assert!(grants.writable.is_empty());
+    }
+
+    #[test]
+    fn a_denied_place_is_left_out_and_its_neighbours_are_not() {
+        let place = tempfile::tempdir().unwrap();
+        let path = std::fs::canonicalize(place.path()).unwrap();
+        for name in ["denied/in", "open/in"] {
+            std::fs::create_dir_all(path.join(name)).unwrap();
+        }
+        std::fs::write(path.join("file.txt"), "").unwrap();
+        std::os::unix::fs::symlink("denied", path.join("link")).unwrap();
+        let denied = path.join("denied").display().to_string();
+        let grants = grants(&planned([("/", Read), (denied.as_str(), Deny)])).unwrap();
+        assert!(grants.listable.is_empty());
+        let mut here: Vec<&Path> =
+            grants.readable.iter().filter_map(|granted| granted.strip_prefix(&path).ok()).collect();
+        here.sort();
+        assert_eq!(here, [Path::new("file.txt"), Path::new("open")]);
+        let whole = |granted: &PathBuf| path.starts_with(granted);
+        assert!(!grants.readable.iter().any(whole), "a directory above is granted");
+    }
+
+    #[test]
+    fn a_denied_device_is_none() {
+        let grants = grants(&planned([("/", Read), ("/dev/tty", Deny)])).unwrap();
+        assert!(!grants.devices.contains(&PathBuf::from("/dev/tty")));
+        assert!(grants.devices.contains(&PathBuf::from("/dev/null")));
+    }
+
+    #[test]
+    fn what_narrows_a_writable_place_is_refused() {
+        for narrowed in [
+            planned([("/", Read), ("/ws", Write), ("/ws/.git", Read)]),
+            planned([("/", Read), ("/ws", Write), ("/ws/a/secret", Deny)]),
+            planned([("/ws", Write), ("/ws/.git", Read)]),
+            planned([("/", Write)]),
+        ] {
+            assert!(grants(&narrowed).is_err());
+        }
+        let nested = grants(&planned([("/ws", Write), ("/ro", Read), ("/ro/rw", Write)])).unwrap();
+        assert_eq!(nested.writable, [Path::new("/ro/rw"), Path::new("/ws")]);
+        assert_eq!(nested.readable, [Path::new("/ro")]);
+    }
+}
