@@ -1,11 +1,11 @@
 //! How the servers of the configuration are reached: what `call`, `tools` and `servers` have in common.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use plenipo_config::{ServerConfig, ServerState, StartContext, TransportSettings};
+use plenipo_config::{Inherit, ServerConfig, ServerState, StartContext, TransportSettings};
 use plenipo_connect::observer::{Event, Observer};
 use plenipo_connect::{
     ConnectOptions, Endpoint, EraHint, HttpClient, LauncherProvider, Member, ServerName,
@@ -40,6 +40,8 @@ pub(crate) struct Host<'a> {
     http: HttpClient,
     /// Where servers start.
     directory: PathBuf,
+    /// What the operator passes on to the built-in server's commands beside the usual.
+    environment: Vec<(OsString, OsString)>,
 }
 
 impl Reachable {
@@ -125,7 +127,13 @@ impl<'a> Host<'a> {
             }
         };
         let http = HttpClient::new(env::http_client_options());
-        Self { global, launcher: Arc::new(launcher), http, directory: directory.to_path_buf() }
+        let policy = settings.environment_policy();
+        let environment = policy
+            .filter(|policy| policy.inherit == Some(Inherit::All))
+            .map(|policy| policy.apply(env::variables(), false))
+            .unwrap_or_default();
+        let directory = directory.to_path_buf();
+        Self { global, launcher: Arc::new(launcher), http, directory, environment }
     }
 
     fn options(&self) -> ConnectOptions {
@@ -148,7 +156,12 @@ impl<'a> Host<'a> {
         }
         command.args(["server", "workspace"]);
         let lookup = |name: &str| env::variable(name);
-        command.environment(environment::build(&lookup, &[], &BTreeMap::new()));
+        let mut variables = environment::build(&lookup, &[], &BTreeMap::new());
+        let present = |name: &OsStr| variables.iter().any(|(present, _)| present == name);
+        let more: Vec<_> =
+            self.environment.iter().filter(|(name, _)| !present(name)).cloned().collect();
+        variables.extend(more);
+        command.environment(variables);
         Ok(command)
     }
 

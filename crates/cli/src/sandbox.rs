@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
+use plenipo_config::EnvironmentPolicy;
 use plenipo_launch::{ErrorKind, LaunchError, LaunchRequest, Protections, Rung, launch};
 use plenipo_policy::{SandboxPolicy, State};
 
@@ -129,9 +130,15 @@ fn from_state(text: &str, arguments: &SandboxArguments) -> Result<LaunchRequest,
     let mut request = request(policy, arguments)?;
     request.unknown_members = state.unknown_members;
     match Settings::of_passwd_user() {
-        Ok(settings) => allow(&mut request, settings.minimum_rung(), arguments),
-        // Without a configuration nothing weak is allowed, so there is nothing to miss.
-        Err(failure) => request.notes.push(failure.message().to_owned()),
+        Ok(settings) => {
+            allow(&mut request, settings.minimum_rung(), arguments);
+            request.environment = environment(&settings);
+        }
+        // Without a configuration nothing weak is allowed; secrets are dropped in case it said so.
+        Err(failure) => {
+            request.notes.push(failure.message().to_owned());
+            request.environment = Some(EnvironmentPolicy::default().apply(env::variables(), false));
+        }
     }
     Ok(request)
 }
@@ -152,8 +159,14 @@ fn from_profile(
         .map_err(|error| Failure::new(Code::Refused, error.to_string()))?;
     Ok(request(policy, arguments).map(|mut request| {
         allow(&mut request, settings.minimum_rung(), arguments);
+        request.environment = environment(&settings);
         request
     }))
+}
+
+/// A person's own command gets the person's environment, unless the operator says otherwise.
+fn environment(settings: &Settings) -> Option<Vec<(OsString, OsString)>> {
+    settings.environment_policy().map(|policy| policy.apply(env::variables(), true))
 }
 
 /// A caller's own minimum raises the operator's, and never lowers it.

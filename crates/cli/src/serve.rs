@@ -1,7 +1,9 @@
 //! `plenipo server workspace`.
 
+use std::ffi::OsStr;
 use std::process::ExitCode;
 
+use plenipo_config::{EnvironmentPolicy, Inherit};
 use plenipo_server_workspace::{OperatorPolicy, ServerOptions, serve};
 
 use crate::arguments::Global;
@@ -14,7 +16,7 @@ pub(crate) fn workspace(global: &Global) -> Result<ExitCode, Failure> {
     // A project has no say in how commands are run.
     let settings = Settings::of_user(global.config.as_deref())?;
     let mut options = ServerOptions::default();
-    options.inherited_environment = env::variables();
+    give_environment(&mut options, settings.environment_policy());
     if settings.allow_unsandboxed() {
         options.operator = OperatorPolicy::AllowUnsandboxed;
     }
@@ -22,6 +24,32 @@ pub(crate) fn workspace(global: &Global) -> Result<ExitCode, Failure> {
     runtime.block_on(serve(options)).map(|()| ExitCode::SUCCESS).map_err(|error| {
         Failure::new(Code::Transport, format!("failed to {}", with_sources(&error)))
     })
+}
+
+/// Without a policy a command gets the few variables that it needs. A policy can take some of these away, add what it
+/// sets and, with `inherit = "all"`, pass on what does not look like a secret.
+fn give_environment(options: &mut ServerOptions, policy: Option<&EnvironmentPolicy>) {
+    let Some(policy) = policy else {
+        options.inherited_environment = env::variables();
+        return;
+    };
+    let (set, inherited): (Vec<_>, Vec<_>) = policy
+        .apply(env::variables(), false)
+        .into_iter()
+        .partition(|(name, _)| name.to_str().is_some_and(|name| policy.set.contains_key(name)));
+    if policy.inherit == Some(Inherit::All) {
+        let others = inherited.iter().filter(|(name, _)| may_be_added(name));
+        options.additions.extend(others.cloned());
+    }
+    options.inherited_environment = inherited;
+    options.additions.extend(set);
+}
+
+/// What a server's operator may add, of what is just inherited: not what decides what a policy means.
+fn may_be_added(name: &OsStr) -> bool {
+    let bytes = name.as_encoded_bytes();
+    !["HOME", "TMPDIR"].iter().any(|fixed| name == *fixed)
+        && !["XDG_", "PLENIPO_"].iter().any(|prefix| bytes.starts_with(prefix.as_bytes()))
 }
 
 /// One thread is enough for one person's calls, and starts fastest.

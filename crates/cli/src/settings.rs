@@ -10,7 +10,7 @@ mod reading;
 use std::path::{Path, PathBuf};
 
 use plenipo_config::ConfigError;
-use plenipo_config::{Config, Origin, ServerConfig, parse};
+use plenipo_config::{Config, EnvironmentPolicy, Origin, ServerConfig, parse};
 use plenipo_connect::ServerName;
 use plenipo_launch::Rung;
 use plenipo_policy::{PermissionTables, parse_permissions};
@@ -96,6 +96,11 @@ impl Settings {
             settings.add(&path, &text, Origin::User)?;
         }
         Ok(settings)
+    }
+
+    /// Which variables a command gets; whole from the strongest layer that says so.
+    pub(crate) fn environment_policy(&self) -> Option<&EnvironmentPolicy> {
+        self.layers.iter().find_map(|(_, config)| config.environment.as_ref())
     }
 
     /// The weakest rung that the operator lets a sandbox be built on; a user can only raise what the machine's

@@ -30,7 +30,7 @@ pub enum Format {
 const ONLY_OURS: [&str; 3] = ["launcher", "server", "audit"];
 
 /// Top-level keys that only Codex's files have.
-const ONLY_CODEX: [&str; 24] = [
+const ONLY_CODEX: [&str; 23] = [
     "model",
     "model_provider",
     "model_providers",
@@ -42,7 +42,6 @@ const ONLY_CODEX: [&str; 24] = [
     "approvals_reviewer",
     "sandbox_mode",
     "sandbox_workspace_write",
-    "shell_environment_policy",
     "profile",
     "profiles",
     "projects",

@@ -93,8 +93,16 @@ pub(crate) const HTTP_ONLY: [&str; 4] =
 pub(crate) const HTTP_ONLY_NOT_YET: [&str; 4] = ["auth", "scopes", "oauth", "oauth_resource"];
 
 /// Top-level keys that are honoured.
-pub(crate) const TOP_LEVEL: [&str; 7] =
-    ["launcher", "default_permissions", "permissions", "server", "audit", "sandbox", "mcp_servers"];
+pub(crate) const TOP_LEVEL: [&str; 8] = [
+    "launcher",
+    "default_permissions",
+    "permissions",
+    "server",
+    "audit",
+    "sandbox",
+    "shell_environment_policy",
+    "mcp_servers",
+];
 
 /// Top-level keys of the reference schema that are about MCP and not honoured yet.
 pub(crate) const TOP_LEVEL_NOT_YET: [&str; 5] = [
@@ -107,6 +115,10 @@ pub(crate) const TOP_LEVEL_NOT_YET: [&str; 5] = [
 
 /// Our own top-level keys that are not honoured yet.
 pub(crate) const OWN_NOT_YET: [&str; 1] = ["features"];
+
+/// Keys of `[shell_environment_policy]`.
+pub(crate) const ENVIRONMENT: [&str; 5] =
+    ["inherit", "ignore_default_excludes", "exclude", "set", "include_only"];
 
 /// Keys of `[audit]`.
 pub(crate) const AUDIT: [&str; 1] = ["file"];

@@ -16,12 +16,14 @@
 //! | `server.workspace.allow_unsandboxed` | bool, default false | managed, user |
 //! | `audit.file` | absolute path | managed, user |
 //! | `sandbox.minimum_rung` | `full`, `full-privileged`, `bwrap`, `no-proc` or `landlock` | managed, user |
+//! | `shell_environment_policy` | [`EnvironmentPolicy`] | managed, user |
 //! | `mcp_servers.NAME` | [`ServerConfig`] | any |
 //!
 //! Of other programs' files, which [`Format`] tells apart, only the servers are read.
 #![forbid(unsafe_code)]
 
 mod draft;
+mod environment;
 mod error;
 mod format;
 mod helper;
@@ -38,6 +40,7 @@ mod toml_document;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+pub use environment::{EnvironmentPolicy, Inherit};
 pub use error::ConfigError;
 pub use format::Format;
 use plenipo_redact::Secret;
@@ -75,6 +78,8 @@ pub struct Config {
     /// The operator lets the built-in server run commands without a sandbox when there is no
     /// launcher.
     pub allow_unsandboxed: bool,
+    /// Which variables a command gets.
+    pub environment: Option<EnvironmentPolicy>,
     /// Where each call is recorded; absolute.
     pub audit_file: Option<PathBuf>,
     /// Name of the weakest rung that the operator lets a sandbox be built on.

@@ -9,7 +9,7 @@ use crate::draft::read_server;
 use crate::error::ConfigError;
 use crate::format::{Format, looks_like_json};
 use crate::node::{Name, Node, Place, Table};
-use crate::{Config, Origin, json_document, keys, toml_document};
+use crate::{Config, Origin, environment, json_document, keys, toml_document};
 use plenipo_connect::ServerName;
 
 pub(crate) fn read(text: &str, file: &str, origin: Origin) -> Result<Config, ConfigError> {
@@ -21,6 +21,7 @@ pub(crate) fn read(text: &str, file: &str, origin: Origin) -> Result<Config, Con
         launcher: None,
         default_permissions: None,
         allow_unsandboxed: false,
+        environment: None,
         audit_file: None,
         minimum_rung: None,
         servers: BTreeMap::new(),
@@ -90,6 +91,10 @@ fn own(
         "server" => built_in(config, node, place)?,
         "audit" => audit(config, node, place)?,
         "sandbox" => sandbox(config, node, place)?,
+        "shell_environment_policy" => {
+            trusted(config.origin, place)?;
+            config.environment = Some(environment::read(node, place)?);
+        }
         "mcp_servers" => servers(config, node, place)?,
         known if keys::TOP_LEVEL_NOT_YET.contains(&known) || keys::OWN_NOT_YET.contains(&known) => {
             trusted(config.origin, place)?;

@@ -59,6 +59,9 @@ impl Payload {
             reason = "starting the command is what this crate is for"
         )]
         let mut command = Command::new(&self.program);
+        if let Some(environment) = &self.environment {
+            command.env_clear().envs(environment.iter().cloned());
+        }
         command.args(&self.arguments).exec()
     }
 }

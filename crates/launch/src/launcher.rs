@@ -39,6 +39,8 @@ pub struct LaunchRequest {
     /// The command gets a terminal of its own as its standard streams, relayed to and from the caller's. Default: it gets
     /// the caller's streams, and a session without a terminal. Without effect where nothing is enforced.
     pub terminal: bool,
+    /// The command's whole environment. Default: the caller's own.
+    pub environment: Option<Vec<(OsString, OsString)>>,
     /// Words that make this program call [`inner_stage`](crate::inner_stage), the descriptor's number behind them.
     /// Without them there is no rung `bwrap`.
     pub inner_stage: Vec<OsString>,
@@ -58,6 +60,7 @@ impl LaunchRequest {
             notes: Vec::new(),
             report: None,
             terminal: false,
+            environment: None,
             inner_stage: Vec::new(),
             minimum_rung: Rung::Full,
         }

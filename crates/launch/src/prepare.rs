@@ -30,7 +30,7 @@ pub(crate) fn payload(request: &LaunchRequest) -> Result<Payload, LaunchError> {
         program: program.clone(),
         arguments: arguments.to_vec(),
         network: request.policy.network == Network::Enabled,
-        environment: None,
+        environment: request.environment.clone(),
     })
 }
 

@@ -13,6 +13,7 @@ mod cases;
 mod doctor;
 mod edit;
 mod enforcer;
+mod environment;
 mod foreign;
 mod golden;
 mod help;
