@@ -5,7 +5,10 @@
 //! it once per system call number to make its own bitmap, so it is short (80 instructions at most) and looks the number
 //! up by halves instead of one after the other. Sources: seccomp(2), `linux/seccomp.h`, `linux/filter.h`.
 
+mod calls;
+
 use crate::sys::Instruction;
+use calls::{Architecture, Call};
 
 const ALLOW: u32 = 0x7fff_0000;
 const KILL_PROCESS: u32 = 0x8000_0000;
@@ -24,11 +27,6 @@ const RETURN: u16 = 0x06; // BPF_RET | BPF_K
 const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
 
-#[cfg(target_arch = "x86_64")]
-const NATIVE: u32 = 0xC000_003E;
-#[cfg(target_arch = "aarch64")]
-const NATIVE: u32 = 0xC000_00B7;
-
 /// Calls with this bit are x32: the same kernel entry with other numbers.
 const X32: u32 = 0x4000_0000;
 /// Every `CLONE_NEW…` flag of clone(2).
@@ -38,127 +36,113 @@ const TIOCLINUX: u32 = 0x541C;
 const SOCKET_TYPE_MASK: u32 = 0xf;
 
 /// Refused whatever the policy says (except `disabled`, which has no filter).
-const ALWAYS: &[libc::c_long] = &[
+const ALWAYS: &[Call] = &[
     // other processes
-    libc::SYS_ptrace,
-    libc::SYS_process_vm_readv,
-    libc::SYS_process_vm_writev,
-    libc::SYS_pidfd_getfd,
+    calls::PTRACE,
+    calls::PROCESS_VM_READV,
+    calls::PROCESS_VM_WRITEV,
+    calls::PIDFD_GETFD,
     // a second way to do what this filter looks at
-    libc::SYS_io_uring_setup,
-    libc::SYS_io_uring_enter,
-    libc::SYS_io_uring_register,
+    calls::IO_URING_SETUP,
+    calls::IO_URING_ENTER,
+    calls::IO_URING_REGISTER,
     // mounts and namespaces
-    libc::SYS_mount,
-    libc::SYS_umount2,
-    libc::SYS_pivot_root,
-    libc::SYS_setns,
-    libc::SYS_unshare,
-    libc::SYS_open_tree,
-    libc::SYS_move_mount,
-    libc::SYS_fsopen,
-    libc::SYS_fsconfig,
-    libc::SYS_fsmount,
-    libc::SYS_fspick,
-    libc::SYS_mount_setattr,
+    calls::MOUNT,
+    calls::UMOUNT2,
+    calls::PIVOT_ROOT,
+    calls::SETNS,
+    calls::UNSHARE,
+    calls::OPEN_TREE,
+    calls::MOVE_MOUNT,
+    calls::FSOPEN,
+    calls::FSCONFIG,
+    calls::FSMOUNT,
+    calls::FSPICK,
+    calls::MOUNT_SETATTR,
     // keys outlive the process
-    libc::SYS_keyctl,
-    libc::SYS_add_key,
-    libc::SYS_request_key,
+    calls::KEYCTL,
+    calls::ADD_KEY,
+    calls::REQUEST_KEY,
     // kernel surface that commands do not need
-    libc::SYS_bpf,
-    libc::SYS_userfaultfd,
-    libc::SYS_perf_event_open,
-    libc::SYS_fanotify_init,
-    libc::SYS_open_by_handle_at,
-    libc::SYS_kexec_load,
-    libc::SYS_kexec_file_load,
-    libc::SYS_init_module,
-    libc::SYS_finit_module,
-    libc::SYS_delete_module,
+    calls::BPF,
+    calls::USERFAULTFD,
+    calls::PERF_EVENT_OPEN,
+    calls::FANOTIFY_INIT,
+    calls::OPEN_BY_HANDLE_AT,
+    calls::KEXEC_LOAD,
+    calls::KEXEC_FILE_LOAD,
+    calls::INIT_MODULE,
+    calls::FINIT_MODULE,
+    calls::DELETE_MODULE,
 ];
 
 /// Refused as well while the network is off: with no way to reach or offer an address, a socket is a pipe.
-const WITHOUT_NETWORK: &[libc::c_long] = &[
-    libc::SYS_connect,
-    libc::SYS_bind,
-    libc::SYS_listen,
-    libc::SYS_accept,
-    libc::SYS_accept4,
-    libc::SYS_sendmmsg,
-];
+const WITHOUT_NETWORK: &[Call] =
+    &[calls::CONNECT, calls::BIND, calls::LISTEN, calls::ACCEPT, calls::ACCEPT4, calls::SENDMMSG];
 
 /// Refused as well where no mount holds the file system: Landlock has no rights for what describes a file.
-const METADATA: &[libc::c_long] = &[
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_chmod,
-    libc::SYS_fchmod,
-    libc::SYS_fchmodat,
-    FCHMODAT2,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_chown,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_lchown,
-    libc::SYS_fchown,
-    libc::SYS_fchownat,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_utime,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_utimes,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_futimesat,
-    libc::SYS_utimensat,
-    libc::SYS_setxattr,
-    libc::SYS_lsetxattr,
-    libc::SYS_fsetxattr,
-    SETXATTRAT,
-    libc::SYS_removexattr,
-    libc::SYS_lremovexattr,
-    libc::SYS_fremovexattr,
-    REMOVEXATTRAT,
-    FILE_SETATTR,
+const METADATA: &[Call] = &[
+    calls::CHMOD,
+    calls::FCHMOD,
+    calls::FCHMODAT,
+    calls::FCHMODAT2,
+    calls::CHOWN,
+    calls::LCHOWN,
+    calls::FCHOWN,
+    calls::FCHOWNAT,
+    calls::UTIME,
+    calls::UTIMES,
+    calls::FUTIMESAT,
+    calls::UTIMENSAT,
+    calls::SETXATTR,
+    calls::LSETXATTR,
+    calls::FSETXATTR,
+    calls::SETXATTRAT,
+    calls::REMOVEXATTR,
+    calls::LREMOVEXATTR,
+    calls::FREMOVEXATTR,
+    calls::REMOVEXATTRAT,
+    calls::FILE_SETATTR,
 ];
 
 /// Refused as well where the host's IPC and process namespaces are the command's: what reaches other processes of the
 /// same user past Landlock's scopes.
-const NEIGHBOURS: &[libc::c_long] = &[
-    libc::SYS_shmget,
-    libc::SYS_shmat,
-    libc::SYS_shmctl,
-    libc::SYS_shmdt,
-    libc::SYS_semget,
-    libc::SYS_semop,
-    libc::SYS_semctl,
-    libc::SYS_semtimedop,
-    libc::SYS_msgget,
-    libc::SYS_msgsnd,
-    libc::SYS_msgrcv,
-    libc::SYS_msgctl,
-    libc::SYS_mq_open,
-    libc::SYS_mq_unlink,
-    libc::SYS_setpriority,
-    libc::SYS_ioprio_set,
-    libc::SYS_sched_setscheduler,
-    libc::SYS_sched_setparam,
-    libc::SYS_sched_setattr,
+const NEIGHBOURS: &[Call] = &[
+    calls::SHMGET,
+    calls::SHMAT,
+    calls::SHMCTL,
+    calls::SHMDT,
+    calls::SEMGET,
+    calls::SEMOP,
+    calls::SEMCTL,
+    calls::SEMTIMEDOP,
+    calls::MSGGET,
+    calls::MSGSND,
+    calls::MSGRCV,
+    calls::MSGCTL,
+    calls::MQ_OPEN,
+    calls::MQ_UNLINK,
+    calls::SETPRIORITY,
+    calls::IOPRIO_SET,
+    calls::SCHED_SETSCHEDULER,
+    calls::SCHED_SETPARAM,
+    calls::SCHED_SETATTR,
 ];
 
 /// The same, but a process may do it to itself: a first argument of 0.
-const TO_ITSELF: [libc::c_long; 2] = [libc::SYS_prlimit64, libc::SYS_sched_setaffinity];
-
-// One number on every architecture; younger than some C libraries.
-const FCHMODAT2: libc::c_long = 452;
-const SETXATTRAT: libc::c_long = 463;
-const REMOVEXATTRAT: libc::c_long = 466;
-const FILE_SETATTR: libc::c_long = 469;
+const TO_ITSELF: [Call; 2] = [calls::PRLIMIT64, calls::SCHED_SETAFFINITY];
 
 /// Builds the filter of a sandbox that has neither mounts nor namespaces of its own: it holds what they would.
 pub(crate) fn build_alone(network: bool) -> Vec<Instruction> {
-    let mut program = start();
+    build_alone_for(Architecture::NATIVE, network)
+}
+
+fn build_alone_for(architecture: Architecture, network: bool) -> Vec<Instruction> {
+    let mut program = start(architecture);
     terminals_only(&mut program, network);
     to_itself(&mut program);
     finish(&mut program, network, &[METADATA, NEIGHBOURS]);
-    program
+    program.instructions
 }
 
 /// Builds the filter.
@@ -167,29 +151,54 @@ pub(crate) fn build_alone(network: bool) -> Vec<Instruction> {
 /// `socket` gives the internet families and, as before, pairs: a filter cannot see which path an AF_UNIX socket is
 /// connected to, and one of the host's would be a way out (a container daemon, a session bus).
 pub(crate) fn build(network: bool) -> Vec<Instruction> {
-    let mut program = start();
+    build_for(Architecture::NATIVE, network)
+}
+
+fn build_for(architecture: Architecture, network: bool) -> Vec<Instruction> {
+    let mut program = start(architecture);
     refuse_terminal_injection(&mut program);
     finish(&mut program, network, &[]);
-    program
+    program.instructions
 }
 
-fn start() -> Vec<Instruction> {
-    let mut program = Vec::with_capacity(160);
+/// A filter in the making.
+struct Program {
+    architecture: Architecture,
+    instructions: Vec<Instruction>,
+}
+
+impl Program {
+    fn push(&mut self, instruction: Instruction) {
+        self.instructions.push(instruction);
+    }
+
+    fn extend(&mut self, instructions: impl IntoIterator<Item = Instruction>) {
+        self.instructions.extend(instructions);
+    }
+
+    /// A number that no call has where the architecture lacks this one.
+    fn number(&self, call: Call) -> u32 {
+        call.number(self.architecture).unwrap_or(u32::MAX)
+    }
+}
+
+fn start(architecture: Architecture) -> Program {
+    let mut program = Program { architecture, instructions: Vec::with_capacity(160) };
     check_architecture(&mut program);
-    absent(&mut program, libc::SYS_clone3); // its flags are behind a pointer; libc falls back to clone
-    refuse_flags(&mut program, libc::SYS_clone, NEW_NAMESPACES);
+    absent(&mut program, calls::CLONE3); // its flags are behind a pointer; libc falls back to clone
+    refuse_flags(&mut program, calls::CLONE, NEW_NAMESPACES);
     program
 }
 
-fn finish(program: &mut Vec<Instruction>, network: bool, more: &[&[libc::c_long]]) {
+fn finish(program: &mut Program, network: bool, more: &[&[Call]]) {
     let mut lists = vec![ALWAYS];
     lists.extend(more);
     if network {
         internet_sockets(program);
-        unix_streams_only(program, &[libc::SYS_socketpair]);
+        unix_streams_only(program, &[calls::SOCKETPAIR]);
     } else {
         refuse_addressed_send(program);
-        unix_streams_only(program, &[libc::SYS_socket, libc::SYS_socketpair]);
+        unix_streams_only(program, &[calls::SOCKET, calls::SOCKETPAIR]);
         lists.push(WITHOUT_NETWORK);
     }
     refuse_listed(program, &lists);
@@ -212,29 +221,25 @@ fn argument(index: u32) -> u32 {
     16 + 8 * index
 }
 
-fn number(call: libc::c_long) -> u32 {
-    u32::try_from(call).unwrap_or(u32::MAX)
-}
-
-fn check_architecture(program: &mut Vec<Instruction>) {
+fn check_architecture(program: &mut Program) {
     program.extend([
         load(ARCHITECTURE),
-        jump(EQUAL, NATIVE, 1, 0),
+        jump(EQUAL, program.architecture.audit(), 1, 0),
         answer(KILL_PROCESS),
         load(NUMBER),
     ]);
-    if cfg!(target_arch = "x86_64") {
+    if program.architecture == Architecture::X86_64 {
         program.extend([jump(AT_LEAST, X32, 0, 1), answer(ABSENT)]);
     }
 }
 
-fn absent(program: &mut Vec<Instruction>, call: libc::c_long) {
-    program.extend([jump(EQUAL, number(call), 0, 1), answer(ABSENT)]);
+fn absent(program: &mut Program, call: Call) {
+    program.extend([jump(EQUAL, program.number(call), 0, 1), answer(ABSENT)]);
 }
 
-fn refuse_flags(program: &mut Vec<Instruction>, call: libc::c_long, flags: u32) {
+fn refuse_flags(program: &mut Program, call: Call, flags: u32) {
     program.extend([
-        jump(EQUAL, number(call), 0, 4),
+        jump(EQUAL, program.number(call), 0, 4),
         load(argument(0)),
         jump(ANY_BIT, flags, 0, 1),
         answer(REFUSE),
@@ -243,9 +248,9 @@ fn refuse_flags(program: &mut Vec<Instruction>, call: libc::c_long, flags: u32) 
 }
 
 /// The kernel looks at 32 bits of an ioctl's request, so only those are compared.
-fn refuse_terminal_injection(program: &mut Vec<Instruction>) {
+fn refuse_terminal_injection(program: &mut Program) {
     program.extend([
-        jump(EQUAL, number(libc::SYS_ioctl), 0, 5),
+        jump(EQUAL, program.number(calls::IOCTL), 0, 5),
         load(argument(1)),
         jump(EQUAL, TIOCSTI, 1, 0),
         jump(EQUAL, TIOCLINUX, 0, 1),
@@ -256,13 +261,13 @@ fn refuse_terminal_injection(program: &mut Vec<Instruction>) {
 
 /// Requests to terminals (and with `network` to sockets) and no others: some file systems change files by a request on
 /// a descriptor that is open for reading, past Landlock.
-fn terminals_only(program: &mut Vec<Instruction>, network: bool) {
+fn terminals_only(program: &mut Program, network: bool) {
     const KIND: u32 = 0xff00;
     const TERMINAL: u32 = 0x5400;
     const SOCKET: u32 = 0x8900;
     let other = if network { SOCKET } else { TERMINAL };
     program.extend([
-        jump(EQUAL, number(libc::SYS_ioctl), 0, 9),
+        jump(EQUAL, program.number(calls::IOCTL), 0, 9),
         load(argument(1)),
         jump(EQUAL, TIOCSTI, 4, 0),
         jump(EQUAL, TIOCLINUX, 3, 0),
@@ -275,11 +280,11 @@ fn terminals_only(program: &mut Vec<Instruction>, network: bool) {
     ]);
 }
 
-fn to_itself(program: &mut Vec<Instruction>) {
+fn to_itself(program: &mut Program) {
     let [one, other] = TO_ITSELF;
     program.extend([
-        jump(EQUAL, number(one), 1, 0),
-        jump(EQUAL, number(other), 0, 4),
+        jump(EQUAL, program.number(one), 1, 0),
+        jump(EQUAL, program.number(other), 0, 4),
         load(argument(0)),
         jump(EQUAL, 0, 0, 1),
         answer(ALLOW),
@@ -288,9 +293,9 @@ fn to_itself(program: &mut Vec<Instruction>) {
 }
 
 /// `sendto` with an address could aim an inherited socket somewhere else.
-fn refuse_addressed_send(program: &mut Vec<Instruction>) {
+fn refuse_addressed_send(program: &mut Program) {
     program.extend([
-        jump(EQUAL, number(libc::SYS_sendto), 0, 6),
+        jump(EQUAL, program.number(calls::SENDTO), 0, 6),
         load(argument(4)),
         jump(EQUAL, 0, 0, 2),
         load(argument(4) + 4),
@@ -301,7 +306,7 @@ fn refuse_addressed_send(program: &mut Vec<Instruction>) {
 }
 
 /// SOCK_DGRAM (and SOCK_RAW, its alias in AF_UNIX) can be aimed at any named socket per message, so it is not offered.
-fn unix_streams_only(program: &mut Vec<Instruction>, calls: &[libc::c_long]) {
+fn unix_streams_only(program: &mut Program, calls: &[Call]) {
     const STREAM: u32 = libc::SOCK_STREAM.cast_unsigned();
     const SEQUENCED: u32 = libc::SOCK_SEQPACKET.cast_unsigned();
     const BODY: u8 = 8;
@@ -309,7 +314,7 @@ fn unix_streams_only(program: &mut Vec<Instruction>, calls: &[libc::c_long]) {
     for (index, call) in calls.iter().enumerate() {
         let to_body = u8::try_from(last - index).unwrap_or(u8::MAX);
         let otherwise = if index == last { BODY } else { 0 };
-        program.push(jump(EQUAL, number(*call), to_body, otherwise));
+        program.push(jump(EQUAL, program.number(*call), to_body, otherwise));
     }
     program.extend([
         load(argument(0)),
@@ -324,9 +329,9 @@ fn unix_streams_only(program: &mut Vec<Instruction>, calls: &[libc::c_long]) {
 }
 
 /// AF_NETLINK stays for NETLINK_ROUTE: resolvers list interfaces with it, and without capabilities it can only read.
-fn internet_sockets(program: &mut Vec<Instruction>) {
+fn internet_sockets(program: &mut Program) {
     program.extend([
-        jump(EQUAL, number(libc::SYS_socket), 0, 8),
+        jump(EQUAL, program.number(calls::SOCKET), 0, 8),
         load(argument(0)),
         jump(EQUAL, libc::AF_INET.cast_unsigned(), 5, 0),
         jump(EQUAL, libc::AF_INET6.cast_unsigned(), 4, 0),
@@ -342,16 +347,17 @@ fn internet_sockets(program: &mut Vec<Instruction>) {
 type Range = (u32, u32);
 
 /// Ends the program: a search by halves among the listed numbers, then the two answers.
-fn refuse_listed(program: &mut Vec<Instruction>, lists: &[&[libc::c_long]]) {
-    let ranges = ranges(lists.iter().copied().flatten().map(|call| number(*call)).collect());
+fn refuse_listed(program: &mut Program, lists: &[&[Call]]) {
+    let calls = lists.iter().copied().flatten();
+    let ranges = ranges(calls.filter_map(|call| call.number(program.architecture)).collect());
     let Some((lowest, _)) = ranges.first() else { return program.push(answer(ALLOW)) };
-    let start = program.len() + 1;
+    let start = program.instructions.len() + 1;
     let mut search = Vec::with_capacity(2 * ranges.len());
     halve(&mut search, &ranges);
     program.push(jump(AT_LEAST, *lowest, 0, u8::try_from(search.len()).unwrap_or(u8::MAX)));
     program.extend(search);
-    let end = program.len();
-    for (index, instruction) in program.iter_mut().enumerate().skip(start) {
+    let end = program.instructions.len();
+    for (index, instruction) in program.instructions.iter_mut().enumerate().skip(start) {
         if instruction.code == ABOVE {
             let to_answers = u8::try_from(end - index - 1).unwrap_or(u8::MAX);
             *instruction = jump(ABOVE, instruction.operand, to_answers, to_answers + 1);

@@ -2,10 +2,13 @@
 
 use super::*;
 
-const OTHER_ARCHITECTURES: [u32; 6] = [
-    0x4000_0003, // AUDIT_ARCH_I386: int 0x80
+use calls::made_by_tests as made;
+
+const BOTH: [Architecture; 2] = [Architecture::X86_64, Architecture::Aarch64];
+/// `AUDIT_ARCH_…`
+const OTHERS: [u32; 5] = [
+    0x4000_0003, // I386: int 0x80
     0x4000_0028, // ARM
-    if cfg!(target_arch = "x86_64") { 0xC000_00B7 } else { 0xC000_003E },
     0xC000_00F3, // RISCV64
     0,
     u32::MAX,
@@ -50,12 +53,68 @@ fn run(program: &[Instruction], data: &[u8]) -> (u32, usize) {
     unreachable!()
 }
 
-fn verdict(network: bool, call: libc::c_long, arguments: [u64; 6]) -> u32 {
-    run(&build(network), &data(NATIVE, number(call), arguments)).0
+/// The verdict, which has to be the same on every architecture that has the call.
+fn verdict_of(
+    build: impl Fn(Architecture, bool) -> Vec<Instruction>,
+    network: bool,
+    call: Call,
+    arguments: [u64; 6],
+) -> u32 {
+    let seen: Vec<u32> = BOTH
+        .into_iter()
+        .filter_map(|architecture| {
+            let data = data(architecture.audit(), call.number(architecture)?, arguments);
+            Some(run(&build(architecture, network), &data).0)
+        })
+        .collect();
+    assert!(seen.iter().all(|verdict| *verdict == seen[0]), "{call:?}: {seen:x?}");
+    seen[0]
+}
+
+fn verdict(network: bool, call: Call, arguments: [u64; 6]) -> u32 {
+    verdict_of(build_for, network, call, arguments)
+}
+
+/// Every filter of the plain kind.
+fn programs() -> impl Iterator<Item = (Architecture, bool, Vec<Instruction>)> {
+    BOTH.into_iter().flat_map(|architecture| {
+        [false, true].map(|network| (architecture, network, build_for(architecture, network)))
+    })
+}
+
+#[test]
+fn the_numbers_are_the_c_librarys() {
+    for (call, number) in calls::KNOWN.iter().chain(made::KNOWN) {
+        assert_eq!(call.number(Architecture::NATIVE).map(libc::c_long::from), Some(*number));
+    }
+    #[cfg(target_arch = "x86_64")]
+    for (call, number) in calls::OLD_KNOWN {
+        assert_eq!(call.number(Architecture::X86_64).map(libc::c_long::from), Some(*number));
+        assert_eq!(call.number(Architecture::Aarch64), None);
+    }
+}
+
+/// A few of `asm-generic/unistd.h`, typed by hand.
+#[test]
+fn the_other_table_is_the_generic_one() {
+    for (call, number) in [
+        (calls::MOUNT, 40),
+        (calls::PTRACE, 117),
+        (calls::CLONE, 220),
+        (calls::IOCTL, 29),
+        (calls::SOCKET, 198),
+        (calls::CONNECT, 203),
+        (calls::SENDTO, 206),
+        (calls::BPF, 280),
+        (calls::IO_URING_SETUP, 425),
+        (made::READ, 63),
+    ] {
+        assert_eq!(call.number(Architecture::Aarch64), Some(number));
+    }
 }
 
 /// For both network settings.
-fn both(call: libc::c_long, arguments: [u64; 6]) -> [u32; 2] {
+fn both(call: Call, arguments: [u64; 6]) -> [u32; 2] {
     [false, true].map(|network| verdict(network, call, arguments))
 }
 
@@ -67,10 +126,10 @@ fn wide(value: libc::c_int) -> u64 {
 
 #[test]
 fn it_stays_short_and_decides_in_few_steps() {
-    for network in [false, true] {
-        let program = build(network);
+    for (architecture, _, program) in programs() {
         assert!(program.len() <= 80, "{} instructions", program.len());
-        let most = (0..600).map(|nr| run(&program, &data(NATIVE, nr, NONE)).1).max().unwrap();
+        let steps = |nr| run(&program, &data(architecture.audit(), nr, NONE)).1;
+        let most = (0..600).map(steps).max().unwrap();
         assert!(most <= 22, "{most} steps");
     }
 }
@@ -78,8 +137,7 @@ fn it_stays_short_and_decides_in_few_steps() {
 /// What the kernel checks when it takes a filter: forward jumps that stay inside, and a return at the end.
 #[test]
 fn every_jump_stays_inside() {
-    for network in [false, true] {
-        let program = build(network);
+    for (_, _, program) in programs() {
         for (at, instruction) in program.iter().enumerate() {
             let jumps = [EQUAL, AT_LEAST, ABOVE, ANY_BIT].contains(&instruction.code);
             let furthest = instruction.jump_true.max(instruction.jump_false);
@@ -92,22 +150,24 @@ fn every_jump_stays_inside() {
 
 #[test]
 fn another_architecture_is_killed() {
-    for network in [false, true] {
-        for architecture in OTHER_ARCHITECTURES {
-            for call in [20, number(libc::SYS_read), 0] {
-                let (verdict, _) = run(&build(network), &data(architecture, call, NONE));
-                assert_eq!(verdict, KILL_PROCESS, "{architecture:#x}");
+    for (own, _, program) in programs() {
+        let foreign = BOTH.into_iter().filter(|other| *other != own).map(Architecture::audit);
+        for other in OTHERS.into_iter().chain(foreign) {
+            for call in [20, 63, 0] {
+                let (verdict, _) = run(&program, &data(other, call, NONE));
+                assert_eq!(verdict, KILL_PROCESS, "{other:#x} in {own:?}");
             }
         }
     }
 }
 
 #[test]
-#[cfg(target_arch = "x86_64")]
 fn x32_calls_are_absent() {
-    for call in [X32, X32 | 39, X32 | number(libc::SYS_ptrace), X32 | 547, u32::MAX, 0x8000_0000] {
+    let native = Architecture::X86_64;
+    for call in [X32, X32 | 39, X32 | 101, X32 | 547, u32::MAX, 0x8000_0000] {
         for network in [false, true] {
-            assert_eq!(run(&build(network), &data(NATIVE, call, NONE)).0, ABSENT, "{call:#x}");
+            let program = build_for(native, network);
+            assert_eq!(run(&program, &data(native.audit(), call, NONE)).0, ABSENT, "{call:#x}");
         }
     }
 }
@@ -116,21 +176,22 @@ fn x32_calls_are_absent() {
 #[test]
 fn exactly_the_listed_numbers_are_refused() {
     let special = [
-        libc::SYS_clone,
-        libc::SYS_clone3,
-        libc::SYS_ioctl,
-        libc::SYS_sendto,
-        libc::SYS_socket,
-        libc::SYS_socketpair,
+        calls::CLONE,
+        calls::CLONE3,
+        calls::IOCTL,
+        calls::SENDTO,
+        calls::SOCKET,
+        calls::SOCKETPAIR,
     ];
-    for network in [false, true] {
-        let program = build(network);
-        for call in (0..600i32).filter(|call| !special.contains(&libc::c_long::from(*call))) {
-            let listed = ALWAYS.contains(&libc::c_long::from(call))
-                || (!network && WITHOUT_NETWORK.contains(&libc::c_long::from(call)));
+    for (architecture, network, program) in programs() {
+        let holds = |list: &[Call], number| {
+            list.iter().any(|call| call.number(architecture) == Some(number))
+        };
+        for number in (0..600).filter(|number| !holds(&special, *number)) {
+            let listed = holds(ALWAYS, number) || (!network && holds(WITHOUT_NETWORK, number));
             let wanted = if listed { REFUSE } else { ALLOW };
-            let seen = run(&program, &data(NATIVE, call.cast_unsigned(), [u64::MAX; 6])).0;
-            assert_eq!(seen, wanted, "call {call}, network {network}");
+            let seen = run(&program, &data(architecture.audit(), number, [u64::MAX; 6])).0;
+            assert_eq!(seen, wanted, "call {number}, network {network}, {architecture:?}");
         }
     }
 }
@@ -138,76 +199,71 @@ fn exactly_the_listed_numbers_are_refused() {
 #[test]
 fn what_is_dangerous_is_listed() {
     for call in [
-        libc::SYS_ptrace,
-        libc::SYS_process_vm_readv,
-        libc::SYS_process_vm_writev,
-        libc::SYS_pidfd_getfd,
-        libc::SYS_io_uring_setup,
-        libc::SYS_io_uring_enter,
-        libc::SYS_io_uring_register,
-        libc::SYS_mount,
-        libc::SYS_umount2,
-        libc::SYS_pivot_root,
-        libc::SYS_setns,
-        libc::SYS_unshare,
-        libc::SYS_open_tree,
-        libc::SYS_move_mount,
-        libc::SYS_fsopen,
-        libc::SYS_fsconfig,
-        libc::SYS_fsmount,
-        libc::SYS_fspick,
-        libc::SYS_mount_setattr,
-        libc::SYS_keyctl,
-        libc::SYS_add_key,
-        libc::SYS_request_key,
-        libc::SYS_bpf,
-        libc::SYS_userfaultfd,
-        libc::SYS_perf_event_open,
-        libc::SYS_fanotify_init,
-        libc::SYS_open_by_handle_at,
-        libc::SYS_kexec_load,
-        libc::SYS_init_module,
-        libc::SYS_finit_module,
+        calls::PTRACE,
+        calls::PROCESS_VM_READV,
+        calls::PROCESS_VM_WRITEV,
+        calls::PIDFD_GETFD,
+        calls::IO_URING_SETUP,
+        calls::IO_URING_ENTER,
+        calls::IO_URING_REGISTER,
+        calls::MOUNT,
+        calls::UMOUNT2,
+        calls::PIVOT_ROOT,
+        calls::SETNS,
+        calls::UNSHARE,
+        calls::OPEN_TREE,
+        calls::MOVE_MOUNT,
+        calls::FSOPEN,
+        calls::FSCONFIG,
+        calls::FSMOUNT,
+        calls::FSPICK,
+        calls::MOUNT_SETATTR,
+        calls::KEYCTL,
+        calls::ADD_KEY,
+        calls::REQUEST_KEY,
+        calls::BPF,
+        calls::USERFAULTFD,
+        calls::PERF_EVENT_OPEN,
+        calls::FANOTIFY_INIT,
+        calls::OPEN_BY_HANDLE_AT,
+        calls::KEXEC_LOAD,
+        calls::INIT_MODULE,
+        calls::FINIT_MODULE,
     ] {
-        assert_eq!(both(call, NONE), [REFUSE, REFUSE], "{call}");
+        assert_eq!(both(call, NONE), [REFUSE, REFUSE], "{call:?}");
     }
-    for call in [
-        libc::SYS_connect,
-        libc::SYS_bind,
-        libc::SYS_listen,
-        libc::SYS_accept,
-        libc::SYS_accept4,
-        libc::SYS_sendmmsg,
-    ] {
-        assert_eq!(both(call, NONE), [REFUSE, ALLOW], "{call}");
+    for call in
+        [calls::CONNECT, calls::BIND, calls::LISTEN, calls::ACCEPT, calls::ACCEPT4, calls::SENDMMSG]
+    {
+        assert_eq!(both(call, NONE), [REFUSE, ALLOW], "{call:?}");
     }
 }
 
 #[test]
 fn what_programs_need_is_allowed() {
     for call in [
-        libc::SYS_read,
-        libc::SYS_write,
-        libc::SYS_openat,
-        libc::SYS_openat2,
-        libc::SYS_execve,
-        libc::SYS_wait4,
-        libc::SYS_mmap,
-        libc::SYS_futex,
-        libc::SYS_sendmsg,
-        libc::SYS_recvmsg,
-        libc::SYS_pidfd_open,
-        libc::SYS_pidfd_send_signal,
-        libc::SYS_close_range,
-        libc::SYS_statx,
-        libc::SYS_getrandom,
-        libc::SYS_rseq,
-        libc::SYS_seccomp,
-        libc::SYS_landlock_restrict_self,
-        libc::SYS_faccessat2,
-        libc::SYS_chroot,
+        made::READ,
+        made::WRITE,
+        made::OPENAT,
+        made::OPENAT2,
+        made::EXECVE,
+        made::WAIT4,
+        made::MMAP,
+        made::FUTEX,
+        made::SENDMSG,
+        made::RECVMSG,
+        made::PIDFD_OPEN,
+        made::PIDFD_SEND_SIGNAL,
+        made::CLOSE_RANGE,
+        made::STATX,
+        made::GETRANDOM,
+        made::RSEQ,
+        made::SECCOMP,
+        made::LANDLOCK_RESTRICT_SELF,
+        made::FACCESSAT2,
+        made::CHROOT,
     ] {
-        assert_eq!(both(call, NONE), [ALLOW, ALLOW], "{call}");
+        assert_eq!(both(call, NONE), [ALLOW, ALLOW], "{call:?}");
     }
 }
 
@@ -222,7 +278,7 @@ fn clone_makes_processes_and_threads_and_no_namespace() {
     );
     let vfork = wide(libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD);
     for flags in [wide(libc::SIGCHLD), thread, vfork] {
-        assert_eq!(both(libc::SYS_clone, [flags, 0, 0, 0, 0, 0]), [ALLOW, ALLOW]);
+        assert_eq!(both(calls::CLONE, [flags, 0, 0, 0, 0, 0]), [ALLOW, ALLOW]);
     }
     for flag in [
         libc::CLONE_NEWNS,
@@ -234,14 +290,14 @@ fn clone_makes_processes_and_threads_and_no_namespace() {
         libc::CLONE_NEWNET,
     ] {
         let flags = wide(flag | libc::SIGCHLD);
-        assert_eq!(both(libc::SYS_clone, [flags, 0, 0, 0, 0, 0]), [REFUSE, REFUSE], "{flag:#x}");
+        assert_eq!(both(calls::CLONE, [flags, 0, 0, 0, 0, 0]), [REFUSE, REFUSE], "{flag:#x}");
     }
-    assert_eq!(both(libc::SYS_clone3, NONE), [ABSENT, ABSENT]);
+    assert_eq!(both(calls::CLONE3, NONE), [ABSENT, ABSENT]);
 }
 
 #[test]
 fn nothing_is_typed_into_a_terminal() {
-    let request = |value: u64| both(libc::SYS_ioctl, [0, value, 0, 0, 0, 0]);
+    let request = |value: u64| both(calls::IOCTL, [0, value, 0, 0, 0, 0]);
     for value in [0x5412, 0x1_0000_5412, 0xffff_ffff_0000_5412, 0x541C, 0x1_0000_541C] {
         assert_eq!(request(value), [REFUSE, REFUSE], "{value:#x}");
     }
@@ -253,12 +309,12 @@ fn nothing_is_typed_into_a_terminal() {
 #[test]
 fn an_addressed_send_is_refused_without_a_network() {
     for address in [1, 0x7ffd_0000_1000, 0x1_0000_0000] {
-        assert_eq!(both(libc::SYS_sendto, [3, 0, 0, 0, address, 16]), [REFUSE, ALLOW]);
+        assert_eq!(both(calls::SENDTO, [3, 0, 0, 0, address, 16]), [REFUSE, ALLOW]);
     }
-    assert_eq!(both(libc::SYS_sendto, [3, 0, 0, 0, 0, 0]), [ALLOW, ALLOW]);
+    assert_eq!(both(calls::SENDTO, [3, 0, 0, 0, 0, 0]), [ALLOW, ALLOW]);
 }
 
-fn socket(call: libc::c_long, family: libc::c_int, kind: libc::c_int) -> [u32; 2] {
+fn socket(call: Call, family: libc::c_int, kind: libc::c_int) -> [u32; 2] {
     both(call, [wide(family), wide(kind), 0, 0, 0, 0])
 }
 
@@ -266,43 +322,51 @@ fn socket(call: libc::c_long, family: libc::c_int, kind: libc::c_int) -> [u32; 2
 fn sockets_are_unix_streams_without_a_network_and_internet_ones_with_it() {
     const FLAGS: libc::c_int = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     for kind in [libc::SOCK_STREAM, libc::SOCK_SEQPACKET, libc::SOCK_STREAM | FLAGS] {
-        assert_eq!(socket(libc::SYS_socket, libc::AF_UNIX, kind), [ALLOW, REFUSE]);
-        assert_eq!(socket(libc::SYS_socketpair, libc::AF_UNIX, kind), [ALLOW, ALLOW]);
+        assert_eq!(socket(calls::SOCKET, libc::AF_UNIX, kind), [ALLOW, REFUSE]);
+        assert_eq!(socket(calls::SOCKETPAIR, libc::AF_UNIX, kind), [ALLOW, ALLOW]);
     }
     for kind in [libc::SOCK_DGRAM, libc::SOCK_RAW, libc::SOCK_DGRAM | FLAGS, 0, 4, 15] {
-        assert_eq!(socket(libc::SYS_socket, libc::AF_UNIX, kind), [REFUSE, REFUSE], "{kind}");
-        assert_eq!(socket(libc::SYS_socketpair, libc::AF_UNIX, kind), [REFUSE, REFUSE], "{kind}");
+        assert_eq!(socket(calls::SOCKET, libc::AF_UNIX, kind), [REFUSE, REFUSE], "{kind}");
+        assert_eq!(socket(calls::SOCKETPAIR, libc::AF_UNIX, kind), [REFUSE, REFUSE], "{kind}");
     }
     for family in [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK] {
-        assert_eq!(socket(libc::SYS_socket, family, libc::SOCK_DGRAM), [REFUSE, ALLOW]);
-        assert_eq!(socket(libc::SYS_socketpair, family, libc::SOCK_STREAM), [REFUSE, REFUSE]);
+        assert_eq!(socket(calls::SOCKET, family, libc::SOCK_DGRAM), [REFUSE, ALLOW]);
+        assert_eq!(socket(calls::SOCKETPAIR, family, libc::SOCK_STREAM), [REFUSE, REFUSE]);
     }
     for family in (0..64).filter(|family| {
         ![libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK].contains(family)
     }) {
-        assert_eq!(socket(libc::SYS_socket, family, libc::SOCK_STREAM), [REFUSE, REFUSE]);
+        assert_eq!(socket(calls::SOCKET, family, libc::SOCK_STREAM), [REFUSE, REFUSE]);
     }
     let generic = [wide(libc::AF_NETLINK), wide(libc::SOCK_RAW), 16, 0, 0, 0];
-    assert_eq!(both(libc::SYS_socket, generic), [REFUSE, REFUSE]);
+    assert_eq!(both(calls::SOCKET, generic), [REFUSE, REFUSE]);
 }
 
-fn alone(network: bool, call: libc::c_long, arguments: [u64; 6]) -> u32 {
-    run(&build_alone(network), &data(NATIVE, number(call), arguments)).0
+fn alone(network: bool, call: Call, arguments: [u64; 6]) -> u32 {
+    verdict_of(build_alone_for, network, call, arguments)
 }
 
 #[test]
 fn without_mounts_and_namespaces_the_filter_refuses_more_and_nothing_less() {
     for network in [false, true] {
-        assert!(build_alone(network).len() <= 144, "{} instructions", build_alone(network).len());
-        for call in 0..512 {
-            let with_mounts = verdict(network, call, NONE);
-            if with_mounts != ALLOW {
-                assert_eq!(alone(network, call, NONE), with_mounts, "{call}");
+        for architecture in BOTH {
+            let length = build_alone_for(architecture, network).len();
+            assert!(length <= 144, "{length} instructions");
+        }
+        for architecture in BOTH {
+            let [with, without] =
+                [build_for, build_alone_for].map(|build| build(architecture, network));
+            for number in 0..512 {
+                let data = data(architecture.audit(), number, NONE);
+                let with_mounts = run(&with, &data).0;
+                if with_mounts != ALLOW {
+                    assert_eq!(run(&without, &data).0, with_mounts, "{number}");
+                }
             }
         }
         for call in METADATA.iter().chain(NEIGHBOURS) {
-            assert_eq!(verdict(network, *call, NONE), ALLOW, "{call}");
-            assert_eq!(alone(network, *call, NONE), REFUSE, "{call}");
+            assert_eq!(verdict(network, *call, NONE), ALLOW, "{call:?}");
+            assert_eq!(alone(network, *call, NONE), REFUSE, "{call:?}");
         }
     }
 }
@@ -317,7 +381,7 @@ fn a_process_without_a_namespace_changes_its_own_limits_only() {
 
 #[test]
 fn without_mounts_only_terminals_and_sockets_take_requests() {
-    let ioctl = |network, request| alone(network, libc::SYS_ioctl, [0, request, 0, 0, 0, 0]);
+    let ioctl = |network, request| alone(network, calls::IOCTL, [0, request, 0, 0, 0, 0]);
     for (request, off, on) in [
         (0x5401, ALLOW, ALLOW),               // TCGETS
         (0x8004_5430, ALLOW, ALLOW),          // TIOCGPTN
