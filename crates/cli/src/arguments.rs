@@ -31,7 +31,7 @@ Exit codes:
   130  Ctrl-C (129 and 143: the hang-up and terminate signals)";
 
 /// Options that stand before or after any command.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Global {
     /// Read FILE instead of the user configuration [env: PLENIPO_CONFIG].
     #[arg(long, global = true, value_name = "FILE")]

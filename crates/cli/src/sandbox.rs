@@ -3,6 +3,7 @@
 //! Dispatched before any runtime, logger or configuration is set up: launch time is what it is judged by.
 
 mod arguments;
+mod contract;
 mod explain;
 mod state_text;
 
@@ -40,6 +41,9 @@ pub(crate) fn main(arguments: &[OsString]) -> Option<ExitCode> {
     {
         let descriptor = descriptor.to_str().and_then(|number| number.parse().ok());
         return Some(ExitCode::from(plenipo_launch::inner_stage(descriptor.unwrap_or(-1))));
+    }
+    if let Some(found) = contract::read(arguments.get(2..).unwrap_or_default()) {
+        return Some(run(found, &Global::default()));
     }
     match SandboxProgram::try_parse_from(arguments.iter().skip(1)) {
         Ok(program) => Some(run(program.arguments, &program.global)),

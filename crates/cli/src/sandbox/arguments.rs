@@ -65,6 +65,24 @@ pub(crate) struct SandboxArguments {
     pub(crate) command: Vec<OsString>,
 }
 
+impl SandboxArguments {
+    /// The command, and no option.
+    pub(super) fn of_command(command: Vec<OsString>) -> Self {
+        Self {
+            sandbox_state_json: None,
+            sandbox_state_readable_root: Vec::new(),
+            sandbox_state_disable_network: false,
+            permission_profile: None,
+            cd: None,
+            tty: false,
+            report_fd: None,
+            minimum_rung: None,
+            explain: false,
+            command,
+        }
+    }
+}
+
 fn rung(name: &str) -> Result<Rung, String> {
     Rung::from_name(name).ok_or_else(|| {
         format!("expected full, full-privileged, bwrap, no-proc or landlock, found {name:?}")
