@@ -150,6 +150,10 @@ impl<'a> Climb<'a> {
                 ErrorKind::Unsupported,
                 "it would not help: a fresh /proc is not what is missing",
             )),
+            Rung::Bwrap if self.lack == Some(Lack::FreshProc) => Err(LaunchError::new(
+                ErrorKind::Unsupported,
+                "the kernel would refuse it a fresh /proc as well",
+            )),
             Rung::Bwrap => bwrap::attempt(&attempt, report),
             Rung::Landlock => landlock::attempt(&attempt, report),
             Rung::None => Err(LaunchError::new(ErrorKind::Unsupported, "it enforces nothing")),

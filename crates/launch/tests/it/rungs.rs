@@ -234,6 +234,8 @@ fn a_covered_proc_is_kept_and_read_only_when_that_is_asked_for() {
     for stage in lacking(Machine::CoveredProc) {
         let ended = run(&stage, &stage.workspace(), "full", "echo ran");
         ended.assert_refused("a fresh /proc");
+        let tried = unavailable(&ended);
+        assert!(tried.iter().any(|(rung, why)| rung == "bwrap" && why.contains("as well")));
         let script = "echo x > a; cat a; cat /proc/self/comm; ls /proc/irq | wc -l; kill -0 1 && test -d /proc/$HOST \
                       && echo visible; cat /proc/$HOST/environ || echo closed; \
                       echo 1 > /proc/self/oom_score_adj || echo kept";
