@@ -191,15 +191,13 @@ fn request(
     request.protections = protections()?;
     request.inner_stage = INNER_STAGE.map(OsString::from).to_vec();
     request.terminal = arguments.tty;
-    request.temporary =
-        env::temporary_directory().into_iter().chain([PathBuf::from("/tmp")]).collect();
     Ok(request)
 }
 
 /// Both homes, the passwd file's and the environment's: protecting one place more can lower nothing.
 fn protections() -> Result<Protections, LaunchError> {
     let executable = env::executable().map_err(|error| invalid(&error))?;
-    let mut protections = Protections::of_executable(&executable);
+    let mut protections = Protections::of_executable(&executable).with_system();
     for home in [env::passwd_home(), env::home()].into_iter().flatten() {
         protections = protections.with_home(&home);
     }

@@ -73,6 +73,7 @@ fn run(arguments: Arguments, report: Option<OwnedFd>) -> Result<ExitCode, Box<dy
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "a launcher says which TMPDIR counts")]
 fn request(arguments: Arguments) -> Result<LaunchRequest, Box<dyn Error>> {
     let text = match arguments.state.strip_prefix('@') {
         Some(file) => std::fs::read_to_string(file)?,
@@ -81,13 +82,13 @@ fn request(arguments: Arguments) -> Result<LaunchRequest, Box<dyn Error>> {
     let state = State::parse(&text)?;
     let mut context = state.resolve_context();
     context.home.clone_from(&arguments.home);
+    context.tmpdir = std::env::var_os("TMPDIR").and_then(|path| std::fs::canonicalize(path).ok());
     let policy = state.profile.resolve(&context)?;
     let mut request = LaunchRequest::new(policy, arguments.command);
-    request.protections = Protections::of_executable(&std::env::current_exe()?);
+    request.protections = Protections::of_executable(&std::env::current_exe()?).with_system();
     if let Some(home) = &arguments.home {
         request.protections = request.protections.with_home(home);
     }
-    request.temporary = vec![PathBuf::from("/tmp")];
     request.unknown_members = state.unknown_members;
     request.terminal = arguments.terminal;
     request.inner_stage = vec![INNER_STAGE.into()];

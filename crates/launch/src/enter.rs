@@ -8,6 +8,7 @@ mod cover;
 mod lock;
 mod own;
 mod scratch;
+mod streams;
 mod view;
 
 use std::path::Path;
@@ -60,7 +61,14 @@ pub(crate) fn enter(plan: &LaunchPlan, confinement: &Confinement<'_>) -> Result<
     }
     // What the machine does not let this process do it may let bwrap do.
     mount_everything(plan, confinement.proc).map_err(LaunchError::unsupported_if_forbidden)?;
+    streams::reopen_devices()?;
     settle(plan, confinement)
+}
+
+/// Opens standard streams again where somebody else has made the mounts.
+pub(crate) fn reopen_streams(plan: &LaunchPlan) -> Result<(), LaunchError> {
+    streams::reopen_files(plan, &View::of_root()?)?;
+    streams::reopen_devices()
 }
 
 /// What is left to do when every place is as the command will see it.
@@ -91,19 +99,24 @@ fn map_ids(ids: Ids) -> Result<(), LaunchError> {
 fn mount_everything(plan: &LaunchPlan, proc: Proc) -> Result<(), LaunchError> {
     let mut view = View::of_root()?;
     let outer = if proc == Proc::Outer { Some(own::clone_proc(&view)?) } else { None };
+    streams::reopen_files(plan, &view)?;
     let slots = cover::clone_granted(plan, &view)?;
+    let pinned = cover::clone_pinned(plan, &view)?;
     let devices = own::clone_devices(&view)?;
     sweep(plan.base, &view)?;
     let (slots, new_root) = scratch::fill(plan, &view, slots)?;
     if let Some(new_root) = new_root {
         view = new_root;
+        cover::bury_pinned(plan, &view, pinned)?;
     }
     own::mount_dev(&view, devices)?;
     match outer {
         Some(outer) => view.attach(&outer, Path::new("/proc"))?,
         None => own::mount_proc(&view)?,
     }
-    cover::pin(plan, &view)?;
+    if !plan.base_is_empty() {
+        cover::pin(plan, &view)?;
+    }
     cover::attach(plan, &view, slots)?;
     if plan.base_is_empty() {
         view.become_root()?;

@@ -34,6 +34,8 @@ const NEW_NAMESPACES: u32 = 0x7E02_0000;
 const TIOCSTI: u32 = 0x5412;
 const TIOCLINUX: u32 = 0x541C;
 const SOCKET_TYPE_MASK: u32 = 0xf;
+/// Connects and sends in one call.
+const FAST_OPEN: u32 = libc::MSG_FASTOPEN.cast_unsigned();
 
 /// Refused whatever the policy says (except `disabled`, which has no filter).
 const ALWAYS: &[Call] = &[
@@ -139,6 +141,7 @@ pub(crate) fn build_alone(network: bool) -> Vec<Instruction> {
 
 fn build_alone_for(architecture: Architecture, network: bool) -> Vec<Instruction> {
     let mut program = start(architecture);
+    refuse_flags(&mut program, calls::CLONE, NEW_NAMESPACES);
     terminals_only(&mut program, network);
     to_itself(&mut program);
     finish(&mut program, network, &[METADATA, NEIGHBOURS]);
@@ -156,7 +159,7 @@ pub(crate) fn build(network: bool) -> Vec<Instruction> {
 
 fn build_for(architecture: Architecture, network: bool) -> Vec<Instruction> {
     let mut program = start(architecture);
-    refuse_terminal_injection(&mut program);
+    refuse_namespaces_and_injection(&mut program);
     finish(&mut program, network, &[]);
     program.instructions
 }
@@ -186,7 +189,6 @@ fn start(architecture: Architecture) -> Program {
     let mut program = Program { architecture, instructions: Vec::with_capacity(160) };
     check_architecture(&mut program);
     absent(&mut program, calls::CLONE3); // its flags are behind a pointer; libc falls back to clone
-    refuse_flags(&mut program, calls::CLONE, NEW_NAMESPACES);
     program
 }
 
@@ -247,9 +249,13 @@ fn refuse_flags(program: &mut Program, call: Call, flags: u32) {
     ]);
 }
 
-/// The kernel looks at 32 bits of an ioctl's request, so only those are compared.
-fn refuse_terminal_injection(program: &mut Program) {
+/// New namespaces, and typing into a terminal: the kernel looks at 32 bits of an ioctl's request, so only those are
+/// compared.
+fn refuse_namespaces_and_injection(program: &mut Program) {
     program.extend([
+        jump(EQUAL, program.number(calls::CLONE), 0, 2),
+        load(argument(0)),
+        jump(ANY_BIT, NEW_NAMESPACES, 4, 5),
         jump(EQUAL, program.number(calls::IOCTL), 0, 5),
         load(argument(1)),
         jump(EQUAL, TIOCSTI, 1, 0),
@@ -292,16 +298,19 @@ fn to_itself(program: &mut Program) {
     ]);
 }
 
-/// `sendto` with an address could aim an inherited socket somewhere else.
+/// `sendto` with an address could aim an inherited socket somewhere else, and so could `sendmsg` with MSG_FASTOPEN.
+/// (Otherwise the address of `sendmsg`, behind a pointer, moves no stream socket.) Jumps to the answers of
+/// [`unix_streams_only`] for two calls, which has to follow.
 fn refuse_addressed_send(program: &mut Program) {
     program.extend([
-        jump(EQUAL, program.number(calls::SENDTO), 0, 6),
+        jump(EQUAL, program.number(calls::SENDMSG), 0, 2),
+        load(argument(2)),
+        jump(ANY_BIT, FAST_OPEN, 14, 13),
+        jump(EQUAL, program.number(calls::SENDTO), 0, 4),
         load(argument(4)),
-        jump(EQUAL, 0, 0, 2),
+        jump(EQUAL, 0, 0, 11),
         load(argument(4) + 4),
-        jump(EQUAL, 0, 1, 0),
-        answer(REFUSE),
-        answer(ALLOW),
+        jump(EQUAL, 0, 8, 9),
     ]);
 }
 

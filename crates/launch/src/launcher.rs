@@ -3,11 +3,11 @@
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use plenipo_policy::{Mode, SandboxPolicy};
+use plenipo_policy::{Mode, Network, SandboxPolicy};
 use rustix::fs::FileType;
-use rustix::net::SocketType;
+use rustix::net::{AddressFamily, SocketType};
 
 use crate::error::{ErrorKind, LaunchError};
 use crate::init::{self, Payload};
@@ -28,8 +28,6 @@ pub struct LaunchRequest {
     pub command: Vec<OsString>,
     /// What is protected whatever the policy says.
     pub protections: Protections,
-    /// Temporary directories among the policy's writable roots: no placeholder is left in them.
-    pub temporary: Vec<PathBuf>,
     /// Unknown members of the sandbox state, for the report.
     pub unknown_members: Vec<String>,
     /// What else the report should say.
@@ -55,7 +53,6 @@ impl LaunchRequest {
             policy,
             command,
             protections: Protections::default(),
-            temporary: Vec::new(),
             unknown_members: Vec::new(),
             notes: Vec::new(),
             report: None,
@@ -80,7 +77,7 @@ pub fn launch(mut request: LaunchRequest) -> Result<u8, LaunchError> {
     if request.policy.mode == Mode::Disabled {
         return run_unconfined(&request.policy.cwd, &payload, request.report.take());
     }
-    check_standard_streams()?;
+    check_standard_streams(request.policy.network)?;
     check_one_thread()?;
     let prepared = prepare(&request, payload)?;
     let report = request.report.take();
@@ -116,8 +113,8 @@ pub fn inherited_descriptor(number: i32) -> Result<OwnedFd, LaunchError> {
 }
 
 /// A directory as a standard stream is a way back to the host's mounts, a datagram socket one to any socket of the
-/// host's: each message can be aimed anew.
-fn check_standard_streams() -> Result<(), LaunchError> {
+/// host's: each message can be aimed anew. So can a stream socket that is not connected yet.
+fn check_standard_streams(network: Network) -> Result<(), LaunchError> {
     let (stdin, stdout, stderr) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
     let streams =
         [("stdin", stdin.as_fd()), ("stdout", stdout.as_fd()), ("stderr", stderr.as_fd())];
@@ -126,6 +123,9 @@ fn check_standard_streams() -> Result<(), LaunchError> {
         let what = match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => "a directory",
             FileType::Socket if !is_stream(stream)? => "a datagram socket",
+            FileType::Socket if !leads_to_one_peer(stream, network)? => {
+                "a socket that is not connected"
+            }
             _ => continue,
         };
         let message = format!("{name} is {what}, which would lead out of the sandbox");
@@ -138,6 +138,15 @@ fn is_stream(socket: BorrowedFd<'_>) -> Result<bool, LaunchError> {
     let kind = rustix::net::sockopt::socket_type(socket)
         .map_err(|error| LaunchError::step("look at a standard stream", error))?;
     Ok(kind == SocketType::STREAM || kind == SocketType::SEQPACKET)
+}
+
+/// With the network on, a command makes internet sockets itself.
+fn leads_to_one_peer(socket: BorrowedFd<'_>, network: Network) -> Result<bool, LaunchError> {
+    let family = rustix::net::sockopt::socket_domain(socket)
+        .map_err(|error| LaunchError::step("look at a standard stream", error))?;
+    let internet = family == AddressFamily::INET || family == AddressFamily::INET6;
+    let is_connected = || rustix::net::getpeername(socket).is_ok();
+    Ok((internet && network == Network::Enabled) || is_connected())
 }
 
 /// `fork` in a process with several threads leaves the others' locks held for ever.

@@ -3,8 +3,10 @@
 //! A mount needs something to stand on, so a missing name gets an empty read-only directory on the host for as long as
 //! a sandbox runs that protects it. (An empty directory keeps `git` looking further up; an empty file would not.)
 //! Several launches share one: each holds a shared `flock(2)` on it, the last one removes it. (Removing it earlier would
-//! take the others' mounts with it.) A placeholder is told from a directory of the user's by its mode and its fixed
-//! modification time, so that one left behind by a killed launcher is taken over and removed by the next.
+//! take the others' mounts with it.) A placeholder is told from a directory of the user's by its mode, its fixed
+//! modification time and its emptiness, so that one left behind by a killed launcher is taken over and removed by the
+//! next. A command can make such a directory itself, so the marks never lower anything: they only decide whether a place
+//! that is going to be covered anyway is shared and removed.
 //!
 //! Commands of other sandboxes may write in the same directory while this works. So everything is done from a descriptor
 //! of the directory, and nothing that could follow a symbolic link is done by name.
@@ -47,10 +49,13 @@ struct Held {
     directory: OwnedFd,
 }
 
-/// Whether what stands somewhere looks like a placeholder of this or another launch.
-pub(crate) fn is_placeholder(metadata: &std::fs::Metadata) -> bool {
+/// Whether what stands at `place` looks like a placeholder of this or another launch. Counts only where this launch
+/// would put one.
+pub(crate) fn is_placeholder(place: &Path, metadata: &std::fs::Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;
-    metadata.is_dir() && has_marks(metadata.mtime(), metadata.mode())
+    metadata.is_dir()
+        && has_marks(metadata.mtime(), metadata.mode())
+        && std::fs::read_dir(place).is_ok_and(|mut entries| entries.next().is_none())
 }
 
 fn has_marks(seconds: i64, mode: u32) -> bool {

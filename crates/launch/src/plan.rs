@@ -167,6 +167,28 @@ impl LaunchPlan {
     pub(crate) fn base_is_empty(&self) -> bool {
         self.base == Base::Empty
     }
+
+    /// Where nothing is mounted yet, these have to be there before there can be pins in them; parents first.
+    pub(crate) fn pin_holders(&self) -> impl Iterator<Item = &Cover> {
+        let holder =
+            |pin: &PathBuf| self.covers.iter().rposition(|cover| pin.starts_with(&cover.path));
+        let mut holders: Vec<usize> = match self.base {
+            Base::Empty => self.pins.iter().filter_map(holder).collect(),
+            Base::Readable | Base::Writable => Vec::new(),
+        };
+        holders.sort_unstable();
+        holders.dedup();
+        holders.into_iter().filter_map(|index| self.covers.get(index))
+    }
+
+    /// Whether the command may write at `path`, which is real.
+    pub(crate) fn is_writable(&self, path: &Path) -> bool {
+        let deepest = self.covers.iter().rev().find(|cover| path.starts_with(&cover.path));
+        match deepest.map(|cover| &cover.action) {
+            Some(action) => *action == Action::Show { read_only: false },
+            None => self.base == Base::Writable,
+        }
+    }
 }
 
 #[cfg(test)]

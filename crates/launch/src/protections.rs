@@ -10,6 +10,9 @@ pub const PROTECTED_NAMES: [&str; 4] = [".git", ".agents", ".codex", ".aws"];
 pub const PROJECT_CONFIGURATIONS: [&str; 4] =
     ["plenipo.toml", ".mcp.json", ".vscode/mcp.json", ".cursor/mcp.json"];
 
+/// The directory of the configuration that no other layer overrides.
+const MANAGED_CONFIGURATION: &str = "/etc/plenipo";
+
 /// Paths that enforce, configure or credential the next launch. All are absolute.
 ///
 /// Defaults: the executable of the running process and nothing else.
@@ -27,6 +30,13 @@ impl Protections {
     /// Protects `executable` (the launcher's own) read-only.
     pub fn of_executable(executable: &Path) -> Self {
         Self { read_only: vec![executable.to_path_buf()], deny: Vec::new() }
+    }
+
+    /// Also protects the configuration that the system's administrator manages.
+    #[must_use]
+    pub fn with_system(mut self) -> Self {
+        self.read_only.push(PathBuf::from(MANAGED_CONFIGURATION));
+        self
     }
 
     /// Also protects what Plenipo keeps in the home directory `home`: configuration and trust read-only, credentials

@@ -8,7 +8,7 @@ mod repository;
 
 use std::path::{Path, PathBuf};
 
-use plenipo_policy::{Access, FileSystemPolicy, Missing, Rule, SandboxPolicy};
+use plenipo_policy::{Access, FileSystemPolicy, Missing, Place, Rule, SandboxPolicy};
 
 use crate::error::{ErrorKind, LaunchError};
 use crate::protections::Protections;
@@ -39,7 +39,6 @@ pub(crate) struct Resolved {
 pub(crate) fn resolve(
     policy: &SandboxPolicy,
     protections: &Protections,
-    temporary: &[PathBuf],
 ) -> Result<Resolved, LaunchError> {
     let mut resolved = Resolved::default();
     let rules = profile_rules(policy);
@@ -50,8 +49,11 @@ pub(crate) fn resolve(
             resolved.add_rule(rule, Source::Profile)?;
         }
     }
-    protect::names(&mut resolved, &rules, temporary)?;
-    for deny in glob::expand(&policy.deny_globs)? {
+    resolved.reject_wide_temporary_directory(&rules, &policy.cwd)?;
+    protect::names(&mut resolved, &rules, &policy.cwd)?;
+    let (denied, notes) = glob::expand(&policy.deny_globs)?;
+    resolved.notes.extend(notes);
+    for deny in denied {
         // A match that is a link itself denies its target, and may be replaced: there is nothing behind it to reach.
         let walked = resolved.looks.walk(&deny.path)?;
         resolved.place(&deny, walked, Source::Profile);
@@ -93,6 +95,10 @@ impl Resolved {
             return;
         }
         let Some(found) = walked.found else { return self.missing(rule, &walked, source) };
+        let narrows = rule.access == Access::Deny || self.would_narrow(&walked.real, rule.access);
+        if found.placeholder && narrows {
+            return self.reserve(walked.real, rule, source);
+        }
         if rule.access != Access::Write && found.kind == Kind::File && found.links > 1 {
             self.notes.push(format!(
                 "{} has {} hard links; the other names are not covered by its rule",
@@ -107,20 +113,29 @@ impl Resolved {
             identity: (!is_own_tree(&walked.real)).then_some(found.identity),
             source,
             origin: rule.origin.clone(),
+            temporary: rule.place != Place::Named,
         };
         self.tree.add(walked.real, grant);
+    }
+
+    /// Whether a rule that reads takes something away at `place`.
+    fn would_narrow(&self, place: &Path, access: Access) -> bool {
+        access == Access::Read && self.tree.access(place) == Some(Access::Write)
     }
 
     /// A missing path is enforced where the command could make it; elsewhere there is nothing to do.
     fn missing(&mut self, rule: &Rule, walked: &Walk, source: Source) {
         let could_appear = self.tree.access(&walked.parent) == Some(Access::Write);
+        // One that another launch keeps for the same rule. (A granted directory that looks like one is what it is.)
+        let shared = walked.parent_is_placeholder && self.tree.at(&walked.parent).is_none();
         if walked.out_of_reach {
             self.notes.push(format!("{} is out of reach of this user", rule.path.display()));
         } else if rule.access == Access::Write {
             self.notes
                 .push(format!("{} does not exist and is not made writable", rule.path.display()));
         } else if rule.missing == Missing::Enforce && could_appear {
-            self.reserve(walked.first_missing.clone(), rule, source);
+            let place = if shared { &walked.parent } else { &walked.first_missing };
+            self.reserve(place.clone(), rule, source);
         }
     }
 
@@ -131,6 +146,7 @@ impl Resolved {
             identity: None,
             source,
             origin: rule.origin.clone(),
+            temporary: false,
         };
         self.tree.add(place.clone(), grant);
         if !self.reservations.contains(&place) {
@@ -157,6 +173,32 @@ impl Resolved {
         self.followed
             .iter()
             .try_for_each(|(link, rule, origin)| self.reject_link(link, rule, origin))
+    }
+
+    /// The policy compared paths as text; links may make more of them equal.
+    fn reject_wide_temporary_directory(
+        &mut self,
+        rules: &[Rule],
+        cwd: &Path,
+    ) -> Result<(), LaunchError> {
+        let Some(temporary) = rules.iter().find(|rule| rule.place == Place::Tmpdir) else {
+            return Ok(());
+        };
+        let real = self.looks.walk(&temporary.path)?.real;
+        let named = rules.iter().filter(|rule| rule.place == Place::Named);
+        for path in named.map(|rule| rule.path.as_path()).chain([cwd]) {
+            let covered = self.looks.walk(path)?.real;
+            if covered.starts_with(&real) && self.tree.at(&real).is_some_and(|at| at.temporary) {
+                let message = format!(
+                    "TMPDIR {} equals or contains {}",
+                    temporary.path.display(),
+                    path.display()
+                );
+                return Err(LaunchError::unenforceable(message)
+                    .with_hint("set TMPDIR to a directory of its own, or unset it"));
+            }
+        }
+        Ok(())
     }
 
     fn remember_links(&mut self, walked: &Walk, rule: &Path, origin: &str) {

@@ -40,6 +40,8 @@ pub(crate) struct Grant {
     pub(crate) identity: Option<Identity>,
     pub(crate) source: Source,
     pub(crate) origin: String,
+    /// Whether nothing but `slash_tmp` or `tmpdir` grants it.
+    pub(crate) temporary: bool,
 }
 
 /// All rules of a launch by real path; parents sort before what is below them.
@@ -57,6 +59,8 @@ impl GrantTree {
         });
         if better {
             self.grants.insert(path, grant);
+        } else if let Some(present) = self.grants.get_mut(&path) {
+            present.temporary &= grant.temporary || grant.access != present.access;
         }
     }
 

@@ -26,7 +26,7 @@ pub use error::{
     ConfigError, ConfigErrorKind, ResolveError, ResolveErrorKind, StateError, StateErrorKind,
 };
 pub use narrowing::Widening;
-pub use policy::{DenyGlob, FileSystemPolicy, Mode, Rule, SandboxPolicy};
+pub use policy::{DenyGlob, FileSystemPolicy, Mode, Place, Rule, SandboxPolicy};
 pub use profile::{Access, Entry, EntryPath, FileSystem, Missing, Network};
 pub use profile::{PermissionProfile, RestrictedFileSystem, Special};
 pub use resolve::ResolveContext;

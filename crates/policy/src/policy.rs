@@ -85,12 +85,35 @@ pub struct Rule {
     pub missing: Missing,
     /// Where the rule came from, for reports: `entries[2]`, `readable root`.
     pub origin: String,
+    /// Which kind of entry named the place.
+    pub place: Place,
+}
+
+/// Which kind of entry a rule's place comes from: what it is for decides what an enforcer adds there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[expect(clippy::exhaustive_enums, reason = "a new kind must break every enforcer's match")]
+pub enum Place {
+    /// Some entry means this place as such, whatever else names it.
+    #[default]
+    Named,
+    /// Nothing but `slash_tmp` (and `$TMPDIR`, where that is `/tmp`).
+    SlashTmp,
+    /// Nothing but `tmpdir`.
+    Tmpdir,
 }
 
 impl Rule {
     /// A rule that is enforced even where the path does not exist, without an origin.
     pub fn new(path: impl Into<PathBuf>, access: Access) -> Self {
-        Self { path: path.into(), access, missing: Missing::Enforce, origin: String::new() }
+        let (path, missing) = (path.into(), Missing::Enforce);
+        Self { path, access, missing, origin: String::new(), place: Place::Named }
+    }
+
+    /// The same rule for another kind of place.
+    #[must_use]
+    pub fn with_place(mut self, place: Place) -> Self {
+        self.place = place;
+        self
     }
 
     /// The same rule with another behaviour for a missing path.

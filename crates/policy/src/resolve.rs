@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::ResolveError;
 use crate::native;
-use crate::policy::{DenyGlob, FileSystemPolicy, Mode, Rule, SandboxPolicy};
+use crate::policy::{DenyGlob, FileSystemPolicy, Mode, Place, Rule, SandboxPolicy};
 use crate::profile::{
     Access, Entry, EntryPath, FileSystem, Missing, Network, PermissionProfile,
     RestrictedFileSystem, Special,
@@ -15,6 +15,9 @@ use crate::profile::{
 /// What a dynamically linked program needs to start.
 const MINIMAL: [&str; 8] =
     ["/bin", "/sbin", "/usr", "/etc", "/lib", "/lib64", "/nix/store", "/run/current-system/sw"];
+
+/// What `slash_tmp` stands for.
+const SLASH_TMP: &str = "/tmp";
 
 /// What the place where the command runs adds to a profile.
 ///
@@ -50,9 +53,8 @@ impl PermissionProfile {
     ///
     /// A path that is not absolute or contains `..`; something that cannot be enforced (a glob
     /// that grants, a deny of an unknown special place); a `$TMPDIR` that covers the home
-    /// directory, the working directory or the path of another rule (unless another entry gives
-    /// that very directory as much anyway, as `slash_tmp` does for `TMPDIR=/tmp`) or would open
-    /// a denied or protected place;
+    /// directory, the working directory or the path of another rule (`TMPDIR=/tmp` together with
+    /// `slash_tmp` excepted) or would open a denied or protected place;
     /// `disable_network` with a disabled profile.
     pub fn resolve(&self, context: &ResolveContext) -> Result<SandboxPolicy, ResolveError> {
         let cwd = absolute("working directory", &context.cwd)?;
@@ -97,12 +99,14 @@ struct Resolver<'a> {
     rules: BTreeMap<PathBuf, Rule>,
     deny_globs: Vec<DenyGlob>,
     ignored: Vec<String>,
+    /// What `slash_tmp` entries grant.
+    slash_tmp: Option<Access>,
 }
 
 impl<'a> Resolver<'a> {
     fn new(cwd: &'a Path, max_depth: Option<NonZeroUsize>) -> Self {
         let (rules, deny_globs, ignored) = Default::default();
-        Self { cwd, max_depth, rules, deny_globs, ignored }
+        Self { cwd, max_depth, rules, deny_globs, ignored, slash_tmp: None }
     }
 
     fn add_entries(
@@ -125,7 +129,7 @@ impl<'a> Resolver<'a> {
         for (entry, origin) in temporary {
             let path = absolute("TMPDIR", tmpdir)?;
             let rule = Rule::new(path, entry.access).with_missing(entry.missing);
-            let rule = rule.with_origin(origin);
+            let rule = rule.with_origin(origin).with_place(Place::Tmpdir);
             self.check_tmpdir(&rule, context)?;
             rules.push(rule);
         }
@@ -143,7 +147,8 @@ impl<'a> Resolver<'a> {
             EntryPath::Glob(pattern) => self.add_glob(pattern, entry.access, origin)?,
             EntryPath::Special(Special::Root) => self.add(rule("/".into()).with_origin(origin)),
             EntryPath::Special(Special::SlashTmp) => {
-                self.add(rule("/tmp".into()).with_origin(origin));
+                self.slash_tmp = self.slash_tmp.max(Some(entry.access));
+                self.add(rule(SLASH_TMP.into()).with_origin(origin).with_place(Place::SlashTmp));
             }
             EntryPath::Special(Special::Minimal) => {
                 for path in MINIMAL {
@@ -180,6 +185,12 @@ impl<'a> Resolver<'a> {
         };
         let strictest = present.missing.max(rule.missing);
         let equal = present.access == rule.access;
+        if equal && present.place != rule.place {
+            present.place = match (present.place, rule.place) {
+                (Place::Named, _) | (_, Place::Named) => Place::Named,
+                _ => Place::SlashTmp,
+            };
+        }
         if rule.access > present.access {
             *present = rule;
         }
@@ -209,7 +220,8 @@ impl<'a> Resolver<'a> {
     /// `$TMPDIR` comes from the environment of whoever starts the launcher, so it may not reach
     /// what the profile itself decided.
     fn check_tmpdir(&self, rule: &Rule, context: &ResolveContext) -> Result<(), ResolveError> {
-        if self.rules.get(&rule.path).is_some_and(|present| present.access >= rule.access) {
+        let by_slash_tmp = self.slash_tmp.is_some_and(|access| access >= rule.access);
+        if by_slash_tmp && rule.path == Path::new(SLASH_TMP) {
             return Ok(());
         }
         let others = self.rules.values().map(|other| (other.origin.as_str(), &other.path));

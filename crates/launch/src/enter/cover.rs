@@ -1,12 +1,16 @@
 //! Covering places: what is granted with itself, what is denied with nothing.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
 
 use crate::error::{ErrorKind, LaunchError};
 use crate::plan::{Action, Cover, LaunchPlan};
 use crate::sys::{MountAttributes, set_mount_attributes};
 
 use super::view::{View, attach as attach_at, clone_tree, identity};
+
+/// Where nothing under the mount on top can be reached.
+const BURIAL_PLACE: &str = "/proc";
 
 /// The detached mount for each cover of the plan, in its order; a mask's comes from the scratch file system.
 pub(super) type Slots = Vec<Option<OwnedFd>>;
@@ -40,6 +44,44 @@ pub(super) fn changed(cover: &Cover) -> LaunchError {
     let message =
         format!("{} was replaced while the sandbox was being built", cover.path.display());
     LaunchError::new(ErrorKind::SelfCheck, message)
+}
+
+/// On an empty base, copies of the writable places that hold pins: the pins have to be there after the old root is gone.
+pub(super) fn clone_pinned(
+    plan: &LaunchPlan,
+    view: &View,
+) -> Result<Vec<(PathBuf, OwnedFd)>, LaunchError> {
+    plan.pin_holders()
+        .map(|cover| {
+            let place = view.open(&cover.path)?;
+            expect_unchanged(cover, &place)?;
+            Ok((cover.path.clone(), clone_tree(&place, &cover.path)?))
+        })
+        .collect()
+}
+
+/// Hangs these copies up where the sandbox's `/proc` will cover them, and binds each pinned directory in them onto
+/// itself: a directory that is a mount point can't be renamed by whichever way it is reached.
+pub(super) fn bury_pinned(
+    plan: &LaunchPlan,
+    view: &View,
+    copies: Vec<(PathBuf, OwnedFd)>,
+) -> Result<(), LaunchError> {
+    let mut left: Vec<&PathBuf> = plan.pins.iter().collect();
+    for (root, copy) in copies.into_iter().rev() {
+        view.attach(&copy, Path::new(BURIAL_PLACE))?;
+        let inside = View::at(copy);
+        for path in left.extract_if(.., |path| path.starts_with(&root)) {
+            let place = inside.open(path.strip_prefix(&root).unwrap_or(path))?;
+            let mount = clone_tree(&place, path)?;
+            attach_at(&mount, &place, path)?;
+        }
+    }
+    if let Some(path) = left.first() {
+        let message = format!("nothing keeps {} from being renamed", path.display());
+        return Err(LaunchError::new(ErrorKind::SelfCheck, message));
+    }
+    Ok(())
 }
 
 /// Binds each pinned directory onto itself, parents first.

@@ -33,12 +33,20 @@ pub(super) fn clone_devices(view: &View) -> Result<Vec<(&'static str, OwnedFd)>,
     for name in DEVICES {
         let path = Path::new("/dev").join(name);
         match view.try_open(&path) {
-            Ok(place) => devices.push((name, clone_tree(&place, &path)?)),
+            Ok(place) => devices.push((name, read_only(clone_tree(&place, &path)?, &path)?)),
             Err(Errno::NOENT) => {} // a container may not have it; then neither has the command
             Err(error) => return Err(LaunchError::at("open", &path, error)),
         }
     }
     Ok(devices)
+}
+
+/// A device on a read-only mount works, and the superuser cannot change the host's node itself.
+fn read_only(mount: OwnedFd, path: &Path) -> Result<OwnedFd, LaunchError> {
+    let attributes = MountAttributes { read_only: true, ..MountAttributes::default() };
+    set_mount_attributes(mount.as_fd(), c"", attributes)
+        .map_err(|error| LaunchError::at("make read-only", path, error))?;
+    Ok(mount)
 }
 
 /// A `/dev` in memory: the harmless devices, own pseudo-terminals, own shared memory.
@@ -117,10 +125,7 @@ pub(super) fn mount_proc(view: &View) -> Result<(), LaunchError> {
             Err(Errno::NOENT) => continue, // not built into this kernel
             Err(error) => return Err(LaunchError::at("open", &path, error)),
         };
-        let mount = clone_below(place.as_fd(), Path::new(""), &path)?;
-        let attributes = MountAttributes { read_only: true, ..MountAttributes::default() };
-        set_mount_attributes(mount.as_fd(), c"", attributes)
-            .map_err(|error| LaunchError::at("make read-only", &path, error))?;
+        let mount = read_only(clone_below(place.as_fd(), Path::new(""), &path)?, &path)?;
         attach(&mount, &place, &path)?;
     }
     Ok(())

@@ -124,6 +124,7 @@ calls! {
     SEMOP = SYS_semop(65, 193);
     SEMTIMEDOP = SYS_semtimedop(220, 192);
     SENDMMSG = SYS_sendmmsg(307, 269);
+    SENDMSG = SYS_sendmsg(46, 211);
     SENDTO = SYS_sendto(44, 206);
     SETNS = SYS_setns(308, 268);
     SETPRIORITY = SYS_setpriority(141, 140);
@@ -182,7 +183,6 @@ pub(super) mod made_by_tests {
         RECVMSG = SYS_recvmsg(47, 212);
         RSEQ = SYS_rseq(334, 293);
         SECCOMP = SYS_seccomp(317, 277);
-        SENDMSG = SYS_sendmsg(46, 211);
         STATX = SYS_statx(332, 291);
         WAIT4 = SYS_wait4(61, 260);
         WRITE = SYS_write(1, 64);

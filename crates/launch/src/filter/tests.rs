@@ -179,6 +179,7 @@ fn exactly_the_listed_numbers_are_refused() {
         calls::CLONE,
         calls::CLONE3,
         calls::IOCTL,
+        calls::SENDMSG,
         calls::SENDTO,
         calls::SOCKET,
         calls::SOCKETPAIR,
@@ -250,7 +251,7 @@ fn what_programs_need_is_allowed() {
         made::WAIT4,
         made::MMAP,
         made::FUTEX,
-        made::SENDMSG,
+        calls::SENDMSG,
         made::RECVMSG,
         made::PIDFD_OPEN,
         made::PIDFD_SEND_SIGNAL,
@@ -312,6 +313,17 @@ fn an_addressed_send_is_refused_without_a_network() {
         assert_eq!(both(calls::SENDTO, [3, 0, 0, 0, address, 16]), [REFUSE, ALLOW]);
     }
     assert_eq!(both(calls::SENDTO, [3, 0, 0, 0, 0, 0]), [ALLOW, ALLOW]);
+}
+
+#[test]
+fn a_send_that_connects_is_refused_without_a_network() {
+    let fast_open = wide(libc::MSG_FASTOPEN | libc::MSG_NOSIGNAL);
+    assert_eq!(both(calls::SENDMSG, [3, 1, fast_open, 0, 0, 0]), [REFUSE, ALLOW]);
+    assert_eq!(both(calls::SENDTO, [3, 1, 1, fast_open, 4096, 16]), [REFUSE, ALLOW]);
+    for flags in [0, wide(libc::MSG_NOSIGNAL), wide(libc::MSG_DONTWAIT | libc::MSG_MORE)] {
+        assert_eq!(both(calls::SENDMSG, [3, 1, flags, 0, 0, 0]), [ALLOW, ALLOW]);
+        assert_eq!(both(calls::SENDTO, [3, 1, 1, flags, 0, 0]), [ALLOW, ALLOW]);
+    }
 }
 
 fn socket(call: Call, family: libc::c_int, kind: libc::c_int) -> [u32; 2] {

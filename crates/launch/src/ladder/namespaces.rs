@@ -48,11 +48,20 @@ pub(super) fn attempt(
 fn cannot_fork(error: std::io::Error, namespaces: Namespaces) -> LaunchError {
     let code = error.raw_os_error();
     let what = if namespaces.user { "make a user namespace" } else { "make namespaces" };
+    if code == Some(libc::EAGAIN) {
+        // Not what the machine lacks: no other rung would do better.
+        return LaunchError::step(what, error).with_hint(
+            "this user may start no more processes (ulimit -u, a cgroup's pids.max): end some, or raise the limit",
+        );
+    }
     let error = LaunchError::unsupported(what, error);
     match code {
         Some(libc::ENOSYS) => error.with_hint(
             "this process is in a sandbox already, which allows no other inside, or in a container whose filter \
              refuses clone3",
+        ),
+        Some(libc::ENOSPC) => error.with_hint(
+            "too many namespaces, or nested too deeply (sysctl user.max_user_namespaces and its neighbours)",
         ),
         _ if namespaces.user => error.with_hint(
             "user namespaces are not available to this user (sysctl user.max_user_namespaces, AppArmor, a container's \

@@ -25,7 +25,7 @@ fn a_missing_name_is_there_while_it_is_held() {
     let place = root.join(".git");
     let held = reserved(&place);
     assert_eq!(held.paths().collect::<Vec<_>>(), [place.as_path()]);
-    assert!(is_placeholder(&place.symlink_metadata().unwrap()));
+    assert!(is_placeholder(&place, &place.symlink_metadata().unwrap()));
     drop(held);
     assert!(names(&root).is_empty());
 }
@@ -86,6 +86,28 @@ fn one_that_was_filled_stays() {
 }
 
 #[test]
+fn marks_on_a_directory_with_content_mean_nothing() {
+    let (_keep, root) = directory();
+    let place = root.join("sub");
+    std_fs::create_dir(&place).unwrap();
+    std_fs::write(place.join("file"), "").unwrap();
+    mark(&open_directory(std_fs::File::open(&root).unwrap().as_fd(), "sub".as_ref()).unwrap())
+        .unwrap();
+    let metadata = place.symlink_metadata().unwrap();
+    assert!(has_marks(
+        metadata
+            .modified()
+            .unwrap()
+            .duration_since(std::time::UNIX_EPOCH)
+            .unwrap()
+            .as_secs()
+            .cast_signed(),
+        metadata.permissions().mode()
+    ));
+    assert!(!is_placeholder(&place, &metadata));
+}
+
+#[test]
 fn one_that_was_replaced_stays() {
     let (_keep, root) = directory();
     let place = root.join(".git");
@@ -121,7 +143,7 @@ fn parallel_holders_never_see_it_missing_or_unmarked() {
                 for _ in 0..50 {
                     let held = reserved(&place);
                     assert_eq!(held.paths().count(), 1);
-                    assert!(is_placeholder(&place.symlink_metadata().unwrap()));
+                    assert!(is_placeholder(&place, &place.symlink_metadata().unwrap()));
                 }
             });
         }

@@ -15,7 +15,8 @@ fn tree<'a>(rules: impl IntoIterator<Item = (&'a str, Access)>) -> GrantTree {
         let kind =
             if path.contains('.') && !path.contains("/.") { Kind::File } else { Kind::Directory };
         let (source, origin) = (Source::Profile, String::new());
-        tree.add(path.into(), Grant { access, kind, identity: None, source, origin });
+        let (identity, temporary) = (None, false);
+        tree.add(path.into(), Grant { access, kind, identity, source, origin, temporary });
     }
     tree
 }

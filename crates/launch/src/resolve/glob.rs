@@ -21,8 +21,9 @@ struct Scan {
     entries: usize,
 }
 
-/// One deny rule for each present match.
-pub(super) fn expand(globs: &[DenyGlob]) -> Result<Vec<Rule>, LaunchError> {
+/// One deny rule for each present match, and a note on each glob.
+pub(super) fn expand(globs: &[DenyGlob]) -> Result<(Vec<Rule>, Vec<String>), LaunchError> {
+    let mut notes = Vec::with_capacity(globs.len());
     let mut scan = Scan { rules: Vec::new(), entries: 0 };
     for glob in globs {
         let matcher = GlobBuilder::new(&glob.pattern)
@@ -36,9 +37,24 @@ pub(super) fn expand(globs: &[DenyGlob]) -> Result<Vec<Rule>, LaunchError> {
                 ))
             })?
             .compile_matcher();
+        let before = scan.rules.len();
         scan.directory(glob, &matcher)?;
+        notes.push(note(glob, scan.rules.len() - before));
     }
-    Ok(scan.rules)
+    Ok((scan.rules, notes))
+}
+
+/// A glob is not a rule about names: it says what is hidden now.
+fn note(glob: &DenyGlob, matches: usize) -> String {
+    let depth = match glob.max_depth {
+        Some(limit) => format!("looked for {limit} directories deep"),
+        None => "looked for at any depth".to_owned(),
+    };
+    let (origin, pattern, base) = (&glob.origin, &glob.pattern, glob.base.display());
+    format!(
+        "{origin}: {pattern} below {base} matches {matches} at the start and these are masked ({depth}); \
+         a file that appears later is not"
+    )
 }
 
 impl Scan {

@@ -20,6 +20,9 @@ pub(super) struct Found {
     pub(super) identity: Identity,
     /// Names of the file (`st_nlink`).
     pub(super) links: u64,
+    /// It looks like a placeholder: the launch that made it may end before this one, so what stands on it has to share
+    /// it. Or a command made it look so; as it is empty, sharing it lowers nothing.
+    pub(super) placeholder: bool,
 }
 
 /// A path followed to its end, or to the first component that does not exist.
@@ -31,6 +34,8 @@ pub(super) struct Walk {
     pub(super) found: Option<Found>,
     /// Deepest existing directory of a missing path.
     pub(super) parent: PathBuf,
+    /// Whether that directory looks like a placeholder.
+    pub(super) parent_is_placeholder: bool,
     /// The first missing component in it.
     pub(super) first_missing: PathBuf,
     /// Symbolic links followed, as (real place, text).
@@ -49,7 +54,6 @@ pub(super) struct Looks {
 /// What one name was, without following it.
 #[derive(Debug, Clone)]
 enum Look {
-    /// Nothing, or a placeholder: the launch that made it may end before this one, so it has to be shared, not stood on.
     Missing,
     Link(PathBuf),
     Found(Found),
@@ -62,21 +66,28 @@ impl Looks {
         let mut pending: Vec<OsString> = components(path);
         let mut real = PathBuf::from("/");
         let mut links = Vec::new();
+        let mut on_placeholder = false;
         while let Some(name) = pending.pop() {
             if name == ".." {
                 real.pop();
+                on_placeholder = false;
                 continue;
             }
             let place = real.join(&name);
             match self.look(&place)? {
-                Look::Missing => return Ok(cut_short(real, place, &pending, links)),
+                Look::Missing => {
+                    return Ok(Walk {
+                        parent_is_placeholder: on_placeholder,
+                        ..cut_short(real, place, &pending, links)
+                    });
+                }
                 Look::OutOfReach => {
                     return Ok(Walk {
                         out_of_reach: true,
                         ..cut_short(real, place, &pending, links)
                     });
                 }
-                Look::Found(_) => real = place,
+                Look::Found(found) => (real, on_placeholder) = (place, found.placeholder),
                 Look::Link(_) if links.len() >= MAX_LINKS => {
                     let error = io::Error::from_raw_os_error(libc::ELOOP);
                     return Err(unreadable(path.to_path_buf(), error));
@@ -95,7 +106,7 @@ impl Looks {
         };
         let parent = real.parent().unwrap_or(Path::new("/")).to_path_buf();
         let first_missing = real.clone();
-        Ok(Walk { first_missing, real, found: Some(found), parent, links, out_of_reach: false })
+        Ok(Walk { found: Some(found), ..cut_short(parent, first_missing, &[], links) })
     }
 
     fn look(&mut self, place: &Path) -> Result<Look, LaunchError> {
@@ -111,12 +122,11 @@ impl Looks {
 fn look_at(place: &Path) -> Result<Look, LaunchError> {
     let failed = |error| Err(unreadable(place.to_path_buf(), error));
     match std::fs::symlink_metadata(place) {
-        Ok(metadata) if is_placeholder(&metadata) => Ok(Look::Missing),
         Ok(metadata) if metadata.is_symlink() => match std::fs::read_link(place) {
             Ok(text) => Ok(Look::Link(text)),
             Err(error) => failed(error),
         },
-        Ok(metadata) => Ok(Look::Found(describe(&metadata))),
+        Ok(metadata) => Ok(Look::Found(describe(place, &metadata))),
         Err(error) if is_missing(&error) => Ok(Look::Missing),
         Err(error) if is_foreign_and_closed(place.parent().unwrap_or(place), &error) => {
             Ok(Look::OutOfReach)
@@ -132,7 +142,8 @@ fn cut_short(
     links: Vec<(PathBuf, PathBuf)>,
 ) -> Walk {
     let real = pending.iter().rev().fold(first_missing.clone(), |path, name| path.join(name));
-    Walk { real, found: None, parent, first_missing, links, out_of_reach: false }
+    let (found, parent_is_placeholder, out_of_reach) = (None, false, false);
+    Walk { real, found, parent, parent_is_placeholder, first_missing, links, out_of_reach }
 }
 
 /// A directory's owner could open it, so only somebody else's counts.
@@ -154,11 +165,12 @@ fn components(path: &Path) -> Vec<OsString> {
     names
 }
 
-fn describe(metadata: &std::fs::Metadata) -> Found {
+fn describe(place: &Path, metadata: &std::fs::Metadata) -> Found {
     Found {
         kind: if metadata.is_dir() { Kind::Directory } else { Kind::File },
         identity: Identity { device: metadata.dev(), inode: metadata.ino() },
         links: metadata.nlink(),
+        placeholder: is_placeholder(place, metadata),
     }
 }
 

@@ -54,7 +54,7 @@ impl Search<'_> {
     fn working_tree(&mut self, tree: &Path) -> Result<(), LaunchError> {
         let link = tree.join(".git");
         let Ok(metadata) = std::fs::symlink_metadata(&link) else { return Ok(()) };
-        let git_directory = if metadata.is_dir() && !is_placeholder(&metadata) {
+        let git_directory = if metadata.is_dir() && !is_placeholder(&link, &metadata) {
             Some(link)
         } else if metadata.is_file() {
             read_small(&link)?.and_then(|text| pointer(&text)).map(|target| tree.join(target))

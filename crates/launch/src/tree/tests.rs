@@ -4,7 +4,8 @@ use proptest::prelude::*;
 use super::*;
 
 fn grant(access: Access, source: Source) -> Grant {
-    Grant { access, kind: Kind::Directory, identity: None, source, origin: String::new() }
+    let origin = String::new();
+    Grant { access, kind: Kind::Directory, identity: None, source, origin, temporary: false }
 }
 
 #[test]

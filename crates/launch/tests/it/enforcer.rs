@@ -139,3 +139,90 @@ fn a_protected_name_that_is_a_symlink_is_refused_with_a_sentence() {
         }
     }
 }
+
+/// Cargo leaves a second name of what it builds in `deps/`.
+#[test]
+fn other_names_of_the_executable_in_its_build_directory_are_covered() {
+    for who in Who::everybody() {
+        let stage = with_own_launcher(who);
+        stage.fixture.directory("ws/bin/deps");
+        for name in ["bin/deps/launcher-0123", "bin/beside"] {
+            std::fs::hard_link(stage.launcher(), stage.fixture.join("ws").join(name)).unwrap();
+        }
+        let script = "exec 2>/dev/null; for name in bin/deps/launcher-0123 bin/beside other; do
+            chmod 0 $name && echo closed $name; rm -f $name && echo removed $name; done
+            mv bin/deps away && echo moved; :";
+        let ended = stage.sh(&stage.workspace(), script);
+        assert_eq!(ended.assert_ok().stdout, "", "{ended:?}");
+        let report = ended.report.unwrap();
+        assert!(report["notes"].to_string().contains("has 4 hard links"), "{report}");
+    }
+}
+
+#[test]
+fn managed_configuration_and_kernel_interfaces_stay_read_only_in_a_writable_base() {
+    for who in Who::everybody() {
+        let stage = Stage::new(who);
+        let managed = serde_json::json!({"type": "unrestricted"});
+        let whole =
+            serde_json::json!({"type": "managed", "file_system": managed, "network": "restricted"});
+        let ws = stage.path("ws");
+        let before = std::fs::exists("/etc/plenipo").unwrap();
+        let script = "exec 2>/dev/null; mkdir /etc/plenipo && echo made; touch /etc/plenipo/x && echo touched
+            mv /etc/plenipo /etc/p && echo moved; grep -E ' /sys ' /proc/self/mounts | tail -n 1 | grep -q ' ro,' && echo sys
+            echo free > free";
+        for profile in [
+            Profile::whole(&ws, whole),
+            stage.workspace().path("write", "/etc"),
+            stage.profile().root("write"),
+        ] {
+            let ended = stage.sh(&profile, script);
+            assert_eq!(ended.assert_ok().stdout, "sys\n", "{ended:?}");
+            assert_eq!(std::fs::exists("/etc/plenipo").unwrap(), before);
+        }
+    }
+}
+
+/// Dotfiles: the configuration is a link into a repository.
+#[test]
+fn a_configuration_behind_a_link_is_protected_where_it_really_is() {
+    for who in Who::everybody() {
+        let stage = Stage::new(who);
+        stage.fixture.file("ws/dotfiles/plenipo.toml", "kept");
+        stage
+            .fixture
+            .symlink("home/.config/plenipo/config.toml", stage.path("ws/dotfiles/plenipo.toml"));
+        let home = stage.path("home");
+        let script = "exec 2>/dev/null; echo x > dotfiles/plenipo.toml && echo wrote
+            rm -f dotfiles/plenipo.toml && echo removed; mv dotfiles away && echo moved; echo x > dotfiles/new";
+        let argv = ["/bin/sh", "-c", script];
+        let ended = stage.run_with(&stage.workspace(), &["--home", &home], &argv);
+        assert_eq!(ended.assert_ok().stdout, "", "{ended:?}");
+        assert_eq!(stage.fixture.read("ws/dotfiles/plenipo.toml").as_deref(), Some("kept"));
+        // A link on the way that a command could replace.
+        stage.fixture.file("ws/real.toml", "kept");
+        std::fs::remove_file(stage.fixture.join("ws/dotfiles/plenipo.toml")).unwrap();
+        stage.fixture.symlink("ws/dotfiles/plenipo.toml", "../real.toml");
+        let ended = stage.run_with(&stage.workspace(), &["--home", &home], &argv);
+        ended.assert_refused("leads through the symbolic link");
+    }
+}
+
+#[test]
+fn the_report_says_what_globs_mask_and_which_project_files_could_appear() {
+    let stage = Stage::new(Who::everybody()[0]);
+    stage.fixture.file("ws/a/.env", "");
+    stage.fixture.file("ws/.env", "");
+    stage.fixture.file("ws/plenipo.toml", "");
+    let ended = stage.sh(&stage.workspace().deny_glob("**/.env"), ":");
+    let notes = ended.assert_ok().report.as_ref().unwrap()["notes"].to_string();
+    for text in [
+        "**/.env below",
+        "matches 2 at the start",
+        "looked for at any depth",
+        "a file that appears later is not",
+        ": .mcp.json, .vscode/mcp.json, .cursor/mcp.json",
+    ] {
+        assert!(notes.contains(text), "{text}: {notes}");
+    }
+}

@@ -140,3 +140,14 @@ fn supplementary_groups_open_nothing() {
     assert_eq!(ended.stdout, "refused\n", "{ended:?}");
     assert!(!stage.fixture.exists("out/new"));
 }
+
+#[test]
+fn a_limit_of_processes_is_named_as_such() {
+    let stage = Stage::new(Who::User);
+    let exec = "ulimit -u 1; exec \"$0\" \"$@\"";
+    let mut words: Vec<OsString> = ["/bin/bash", "-c", exec].map(Into::into).to_vec();
+    words.extend(stage.launch_words(&stage.workspace(), &[], &["/bin/echo", "ran"]));
+    let ended = Ended::of(&stage.command(words).output().unwrap());
+    assert_eq!((ended.code, ended.stdout.as_str()), (125, ""), "{ended:?}");
+    assert!(ended.stderr.contains("Resource temporarily unavailable"), "{ended:?}");
+}

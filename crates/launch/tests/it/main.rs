@@ -13,6 +13,7 @@
 
 mod callers;
 mod enforcer;
+mod forgeries;
 mod machines;
 mod placeholders;
 mod programs;
@@ -22,4 +23,5 @@ mod rows;
 mod rules;
 mod rungs;
 mod stage;
+mod streams;
 mod terminal;

@@ -76,3 +76,30 @@ fn a_grant_below_a_denied_place_shows_in_an_empty_root() {
         assert_eq!(stage.sh(&profile, &script).assert_ok().stdout, "shown\nhidden\n");
     }
 }
+
+/// The directories above a carve-out are pinned in the root that stays.
+#[test]
+fn a_carve_out_below_a_writable_root_holds_in_an_empty_root() {
+    for who in Who::everybody() {
+        let stage = Stage::new(who);
+        for name in ["sub/protected/file", "sub/f", ".vscode/mcp.json", "a/b/closed/c/open/d/f"] {
+            stage.fixture.file(format!("ws/{name}"), "kept");
+        }
+        let profile = minimal(&stage)
+            .path("read", &stage.path("ws/sub/protected"))
+            .path("deny", &stage.path("ws/a/b/closed"))
+            .path("write", &stage.path("ws/a/b/closed/c/open"))
+            .deny_glob("**/f");
+        let script = "exec 2>/dev/null
+            for place in sub sub/protected .vscode a a/b a/b/closed a/b/closed/c/open/d; do
+                mv $place moved && echo moved $place; done
+            for file in sub/protected/file sub/f .vscode/mcp.json a/b/closed/c/open/d/f; do
+                echo x > $file && echo wrote $file; rm -f $file && echo removed $file; done
+            cat sub/f a/b/closed/c/open/d/f; cat sub/protected/file
+            echo new > sub/new && echo new > a/b/closed/c/open/new && ls /proc/1/comm";
+        let ended = stage.sh(&profile, script);
+        assert_eq!(ended.assert_ok().stdout, "kept/proc/1/comm\n", "{ended:?}");
+        assert!(stage.fixture.exists("ws/a/b/closed/c/open/new"));
+        assert_eq!(stage.fixture.read("ws/sub/f").as_deref(), Some("kept"));
+    }
+}

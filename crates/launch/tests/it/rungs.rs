@@ -352,3 +352,30 @@ fn a_policy_that_hides_the_system_libraries_is_refused_with_bwrap() {
         ended.assert_refused("build a sandbox of rung full");
     }
 }
+
+/// Carve-outs in an empty root, and a file as standard input: what the mounts of the other rungs hold.
+#[test]
+fn bwrap_pins_in_an_empty_root_and_hands_no_writable_file_in() {
+    if !machine::has_bwrap() {
+        return;
+    }
+    for stage in lacking(Machine::NoClone3) {
+        stage.fixture.file("ws/sub/protected/file", "kept");
+        let given = stage.fixture.file("ws/.git/config", "given\n").display().to_string();
+        let profile = stage
+            .profile()
+            .special("read", "minimal")
+            .path("write", &stage.path("ws"))
+            .path("read", &stage.path("ws/sub/protected"));
+        let script = "exec 2>/dev/null; mv sub away && echo moved; echo x > sub/protected/file && echo wrote
+            echo evil > /dev/stdin && echo evil; chmod 600 /dev/stdin && echo chmod; cat; echo x > new";
+        let mut words: Vec<std::ffi::OsString> =
+            ["/bin/sh", "-c", "exec \"$0\" \"$@\" < $GIVEN"].map(Into::into).to_vec();
+        let options = ["--report-fd", "9"];
+        words.extend(stage.launch_words(&profile, &options, &["/bin/sh", "-c", script]));
+        let ended = stage.run_words(words, &[("GIVEN", &given)]);
+        assert_eq!(rung(&ended), "bwrap", "{ended:?}");
+        assert_eq!(ended.assert_ok().stdout, "given\n", "{ended:?}");
+        assert_eq!(stage.fixture.read("ws/.git/config").as_deref(), Some("given\n"));
+    }
+}

@@ -90,6 +90,7 @@ fn a_temporary_directory_that_reaches_further_is_refused() {
         "/tmp/session",
         "/var/tmp",
         "/home/dev/ws/tmp",
+        "/home/dev/ws",
         "/",
         "/home",
         "/home/dev",
@@ -104,6 +105,7 @@ fn a_temporary_directory_that_reaches_further_is_refused() {
     /tmp/session is fine
     /var/tmp is fine
     /home/dev/ws/tmp is fine
+    entries[3]: TMPDIR "/home/dev/ws" equals or contains the working directory ("/home/dev/ws")
     entries[3]: TMPDIR "/" equals or contains HOME ("/home/dev")
     entries[3]: TMPDIR "/home" equals or contains HOME ("/home/dev")
     entries[3]: TMPDIR "/home/dev" equals or contains HOME ("/home/dev")

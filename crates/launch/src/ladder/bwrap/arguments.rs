@@ -41,6 +41,7 @@ impl Arguments {
         for place in proc_read_only().filter(|place| place.exists()) {
             arguments.show("--ro-bind", &place);
         }
+        plan.pin_holders().for_each(|holder| arguments.show("--bind", &holder.path));
         plan.pins.iter().for_each(|pin| arguments.show("--bind", pin));
         for cover in &plan.covers {
             arguments.cover(cover)?;

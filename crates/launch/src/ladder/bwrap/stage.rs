@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use rustix::process::{Rlimit, Signal};
 use serde::{Deserialize, Serialize};
 
-use crate::enter::{Confinement, Proc, settle};
+use crate::enter::{Confinement, Proc, reopen_streams, settle};
 use crate::error::{ErrorKind, LaunchError};
 use crate::filter;
 use crate::handshake::ToLauncher;
@@ -98,6 +98,7 @@ fn confine(handover: &Handover, launcher: &ToLauncher) -> Result<(), LaunchError
             .map(|[current, maximum]| Rlimit { current, maximum }),
         terminal: None,
     };
+    reopen_streams(&handover.plan)?;
     settle(&handover.plan, &confinement)?;
     let Some(report) = handover.report else { return Ok(()) };
     let report: OwnedFd = inherited_descriptor(report)?;
