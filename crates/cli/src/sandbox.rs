@@ -10,7 +10,6 @@ mod state_text;
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
