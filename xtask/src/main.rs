@@ -1,4 +1,4 @@
-//! Plenipo's own tasks: `cargo xtask test | layers | sizes | bench`.
+//! Plenipo's own tasks: `cargo xtask test | layers | sizes | bench | fuzz`.
 //!
 //! Everything runs from a bare clone with a Rust toolchain. Debian packages are only installed with
 //! `--install` or `CI=true`; what tests take from npm and PyPI goes below `target/`.
@@ -10,6 +10,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a task runner talks to a person")]
 
 mod bench;
+mod fuzz;
 mod layers;
 mod run;
 mod scan;
@@ -38,6 +39,8 @@ Usage: cargo xtask <task>
            ratios to C programs in one run, floors from $PLENIPO_BENCH_DIR
              --peers     also the official SDK (builds it: minutes)
              --check     fail when a bar is missed
+  fuzz [--seconds N]
+           each fuzz target for N seconds (60); failing inputs are kept in target/fuzz
 ";
 
 fn main() -> ExitCode {
@@ -65,7 +68,8 @@ fn dispatch(words: &[String]) -> Outcome {
         "layers" => no_arguments(rest).and_then(|()| layers::check(&Workspace::load()?)),
         "sizes" => no_arguments(rest).and_then(|()| sizes::check(&Workspace::load()?)),
         "bench" => bench::run(&Workspace::load()?, &bench::Options::parse(rest)?),
-        "conformance" | "fuzz" | "dist" => {
+        "fuzz" => fuzz::run(&Workspace::load()?, fuzz::seconds(rest)?),
+        "conformance" | "dist" => {
             Err(Failure::new(format!("`cargo xtask {task}` does not exist yet")))
         }
         other => Err(Failure::new(format!("there is no task `{other}`; see `cargo xtask help`"))),

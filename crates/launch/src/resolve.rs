@@ -258,3 +258,6 @@ fn own_place(real: &Path, access: Access) -> Option<&'static str> {
         _ => Some("the sandbox has a /dev and a /proc of its own"),
     }
 }
+
+#[cfg(test)]
+mod fuzz;

@@ -31,6 +31,7 @@
 
 mod binary;
 mod fixture;
+mod fuzz;
 mod listener;
 mod process;
 mod require;
@@ -39,6 +40,7 @@ mod wait;
 
 pub use binary::{WorldReadable, built_binary, find_tool, peers, world_readable_copy};
 pub use fixture::Fixture;
+pub use fuzz::{Choices, Fuzz};
 pub use listener::Listener;
 pub use process::{ChildGuard, PidGuard, Process, processes_with_marker};
 pub use require::requires;

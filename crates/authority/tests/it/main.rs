@@ -3,6 +3,7 @@
 
 mod errors;
 mod fixture;
+mod fuzz;
 mod golden;
 mod invariants;
 mod properties;

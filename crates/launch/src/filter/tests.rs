@@ -408,3 +408,63 @@ fn without_mounts_only_terminals_and_sockets_take_requests() {
         assert_eq!((ioctl(false, request), ioctl(true, request)), (off, on), "{request:#x}");
     }
 }
+
+/// What the filter should say, in the order of its reasons and without any table of jumps.
+fn wanted(architecture: Architecture, network: bool, number: u32, arguments: [u64; 6]) -> u32 {
+    let is = |call: Call| call.number(architecture) == Some(number);
+    let among = |list: &[Call]| list.iter().any(|call| is(*call));
+    let low = |index: usize| i32::try_from(arguments[index] & 0xffff_ffff).unwrap_or(-1);
+    let when = |refused: bool| if refused { REFUSE } else { ALLOW };
+    let stream = low(0) == libc::AF_UNIX
+        && [libc::SOCK_STREAM, libc::SOCK_SEQPACKET]
+            .map(|kind| (arguments[1] & 0xf) == wide(kind))
+            .contains(&true);
+    if architecture == Architecture::X86_64 && number >= X32 || is(calls::CLONE3) {
+        return ABSENT;
+    }
+    if is(calls::CLONE) {
+        return when(arguments[0] & u64::from(NEW_NAMESPACES) != 0);
+    }
+    if is(calls::IOCTL) {
+        return when([TIOCSTI, TIOCLINUX].map(u64::from).contains(&(arguments[1] & 0xffff_ffff)));
+    }
+    if is(calls::SOCKETPAIR) || is(calls::SOCKET) && !network {
+        return when(!stream);
+    }
+    if is(calls::SOCKET) {
+        let route = low(0) == libc::AF_NETLINK && low(2) == libc::NETLINK_ROUTE;
+        return when(!route && ![libc::AF_INET, libc::AF_INET6].contains(&low(0)));
+    }
+    if is(calls::SENDTO) && !network {
+        return when(arguments[4] != 0);
+    }
+    when(among(ALWAYS) || !network && among(WITHOUT_NETWORK))
+}
+
+#[test]
+fn fuzz_filter() {
+    let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/filter");
+    let programs: Vec<_> = programs().collect();
+    plenipo_testkit::Fuzz::of(&corpus, &[]).run(|input| {
+        let mut choices = plenipo_testkit::Choices::new(input);
+        let mut verdicts = Vec::new();
+        while !choices.is_empty() {
+            let (architecture, network, program) = &programs[choices.below(4)];
+            let number = match choices.below(4) {
+                0 => u32::try_from(choices.number() & 0xffff_ffff).unwrap(),
+                _ => u32::try_from(choices.below(256) + 2 * choices.below(128)).unwrap(),
+            };
+            let arguments = [(); 6].map(|()| match choices.below(3) {
+                0 => choices.number(),
+                1 => choices.below(256) as u64,
+                _ => 0x5400 + choices.below(64) as u64,
+            });
+            let (seen, _) = run(program, &data(architecture.audit(), number, arguments));
+            let wanted = wanted(*architecture, *network, number, arguments);
+            assert_eq!(seen, wanted, "{architecture:?} {network} {number} {arguments:x?}");
+            verdicts.push(seen);
+        }
+        verdicts.truncate(6);
+        verdicts
+    });
+}

@@ -110,7 +110,7 @@ fn nothing_readable_but_a_few_places() {
 }
 
 /// What the covers, attached one after the other, make of a path. Written without looking at rules.
-fn in_force(plan: &LaunchPlan, path: &Path) -> Option<Access> {
+pub(crate) fn in_force(plan: &LaunchPlan, path: &Path) -> Option<Access> {
     let mut access = match plan.base {
         Base::Readable => Some(Read),
         Base::Writable => Some(Writable),

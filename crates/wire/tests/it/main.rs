@@ -1,3 +1,4 @@
 //! What must hold for all inputs.
 
+mod fuzz;
 mod properties;
