@@ -438,6 +438,9 @@ fn wanted(architecture: Architecture, network: bool, number: u32, arguments: [u6
     if is(calls::SENDTO) && !network {
         return when(arguments[4] != 0);
     }
+    if is(calls::SENDMSG) && !network {
+        return when(arguments[2] & wide(libc::MSG_FASTOPEN) != 0);
+    }
     when(among(ALWAYS) || !network && among(WITHOUT_NETWORK))
 }
 
