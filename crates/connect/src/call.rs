@@ -11,7 +11,7 @@ pub(crate) mod progress;
 use std::fmt;
 use std::time::Duration;
 
-use plenipo_authority::CapturedAuthority;
+use plenipo_authority::{CapturedAuthority, CredentialPin};
 use plenipo_wire::views::{CallResult, ResultType};
 use plenipo_wire::{Fragment, RawValue, ViewError};
 
@@ -154,6 +154,15 @@ impl Connection {
                 false => "a server that did not opt in to the sandbox state".to_owned(),
             };
             let (captured, actual) = (word(authority.opt_in()), word(self.sandbox_opt_in()));
+            return Err(Fault::AuthorityChanged { captured, actual });
+        }
+        let credential = self.credential();
+        if authority.credential() != credential.as_ref() {
+            let word = |pin: Option<&CredentialPin>| match pin {
+                Some(pin) => format!("credential `{}`", shown(pin.as_str())),
+                None => "no credential".to_owned(),
+            };
+            let (captured, actual) = (word(authority.credential()), word(credential.as_ref()));
             return Err(Fault::AuthorityChanged { captured, actual });
         }
         Ok(())

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use plenipo_authority::{
-    AuthorityParts, CapturedAuthority, SandboxOptIn, SandboxState, ServerReach,
+    AuthorityParts, CapturedAuthority, CredentialPin, SandboxOptIn, SandboxState, ServerReach,
 };
 use plenipo_wire::{Fragment, object};
 use tokio::sync::Mutex;
@@ -165,7 +165,7 @@ impl Connection {
     }
 
     /// Captures the authority of one call on this connection: `state` as given, the connection's
-    /// environment and opt-in, and the launcher if a local server opted in and there is a usable one.
+    /// environment, opt-in and credential, and the launcher if a local server opted in and there is a usable one.
     /// An unusable launcher is left out, with one warning; a server behind a URL never gets one.
     pub async fn capture(&self, state: Option<SandboxState>) -> CapturedAuthority {
         let environment = self.options.environment.clone();
@@ -173,6 +173,7 @@ impl Connection {
         let mut parts = AuthorityParts::new(environment, reach);
         parts.state = state;
         parts.opt_in = self.opt_in;
+        parts.credential = self.credential();
         if self.opt_in && reach == ServerReach::LocalStdio {
             parts.launcher = match self.options.launcher.provide().await {
                 Ok(launcher) => launcher,
@@ -186,6 +187,11 @@ impl Connection {
             };
         }
         CapturedAuthority::capture(parts)
+    }
+
+    /// The credential that calls are made under, where an authorizer pins one.
+    pub(crate) fn credential(&self) -> Option<CredentialPin> {
+        self.backing.credential()
     }
 
     /// The tools as they are now: listed on first use and again after `list_changed`. A server

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plenipo_authority::ServerReach;
+use plenipo_authority::{CredentialPin, ServerReach};
 
 use crate::error::Fault;
 use crate::options::Grace;
@@ -34,6 +34,13 @@ impl Backing {
         match self {
             Self::Process { .. } => ServerReach::LocalStdio,
             Self::Http(_) => ServerReach::Remote,
+        }
+    }
+
+    pub(super) fn credential(&self) -> Option<CredentialPin> {
+        match self {
+            Self::Process { .. } => None,
+            Self::Http(HttpBacking(link)) => link.credential(),
         }
     }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use super::ErrorKind;
+use crate::transport::http::AuthorizeError;
 
 /// The cause below a failed exchange, as the library that met it says it.
 pub type HttpCause = Box<dyn Error + Send + Sync>;
@@ -63,6 +64,9 @@ pub enum HttpFault {
         /// The `WWW-Authenticate` header, as sent but for our own credentials (RFC 9110 §11.6.1).
         challenge: Option<String>,
     },
+    /// There are no credentials to send.
+    #[error(transparent)]
+    NotAuthorized(#[from] AuthorizeError),
     /// The session was lost again right after it was made anew.
     #[error("the server does not keep its session")]
     SessionLost,
@@ -124,6 +128,7 @@ impl HttpFault {
         match self {
             Self::Url { .. } | Self::Header { .. } | Self::HeadersHelper { .. } => ErrorKind::Start,
             Self::SignInNeeded { .. } => ErrorKind::SignIn,
+            Self::NotAuthorized(error) => error.kind(),
             Self::NoContent { .. }
             | Self::ContentType { .. }
             | Self::NotMessage { .. }
@@ -143,6 +148,7 @@ impl HttpFault {
                 "set `bearer_token_env_var` or a header for this server".to_owned()
             }
             Self::SignInNeeded { .. } => "the credentials do not allow this".to_owned(),
+            Self::NotAuthorized(error) => return error.hint(),
             Self::Redirect { to, .. } => format!("if you trust it, set `url` to {to}"),
             Self::ContentType { .. } => {
                 "check that the `url` is the MCP endpoint, not a web page".to_owned()

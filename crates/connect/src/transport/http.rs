@@ -12,9 +12,11 @@
 //! | redirections | 5, same origin only |
 //! | headers helper | 10 s, 64 KiB |
 
+mod authorizer;
 mod body;
 mod client;
 mod connector;
+mod delivery;
 mod exchange;
 mod headers;
 mod helper;
@@ -27,10 +29,15 @@ mod target;
 mod tls;
 
 use std::fmt;
+use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use plenipo_redact::Secret;
 
+pub use authorizer::{
+    Authorization, AuthorizeError, AuthorizeRequest, Authorizer, Authorizing, Challenge, Operation,
+    Verdict,
+};
 pub use client::{HttpClient, HttpClientOptions, ProxyRules};
 pub(crate) use exchange::Question;
 pub(crate) use link::HttpLink;
@@ -49,6 +56,7 @@ pub struct HttpEndpoint {
     pub(crate) headers: HeaderMap,
     pub(crate) secrets: Secrets,
     pub(crate) helper: Option<StdioCommand>,
+    pub(crate) authorizer: Option<Arc<dyn Authorizer>>,
     pub(crate) server_stream: bool,
 }
 
@@ -63,6 +71,7 @@ impl HttpEndpoint {
             headers: HeaderMap::new(),
             secrets: Secrets::default(),
             helper: None,
+            authorizer: None,
             server_stream: true,
         })
     }
@@ -102,6 +111,13 @@ impl HttpEndpoint {
         self
     }
 
+    /// Who gives the credentials of each request, instead of headers that stay the same; see
+    /// [`Authorizer`]. Default: nobody.
+    pub fn authorizer(&mut self, authorizer: Arc<dyn Authorizer>) -> &mut Self {
+        self.authorizer = Some(authorizer);
+        self
+    }
+
     /// Whether to keep a GET stream open for what a legacy server says by itself, when it says that
     /// its tool list may change. Default: yes. A program that makes one call has no use for it.
     pub fn server_stream(&mut self, wanted: bool) -> &mut Self {
@@ -136,6 +152,7 @@ impl fmt::Debug for HttpEndpoint {
             .field("url", &self.shown_url())
             .field("headers", &names)
             .field("helper", &self.helper)
+            .field("authorizer", &self.authorizer)
             .field("server_stream", &self.server_stream)
             .finish()
     }

@@ -12,6 +12,7 @@ mod calls;
 mod cases;
 mod catalog;
 mod fleet;
+mod http_authorizer;
 mod http_calls;
 mod http_negotiation;
 mod http_network;

@@ -37,13 +37,20 @@ pub(super) fn checked(name: &str, value: &str) -> Result<(HeaderName, HeaderValu
     let fault = |reason| HttpFault::Header { name: crate::text::shown(name), reason };
     let parsed = HeaderName::from_bytes(name.as_bytes());
     let parsed = parsed.map_err(|_| fault("does not have a header's name"))?;
-    let lower = parsed.as_str();
-    if RESERVED.contains(&lower) || lower.starts_with("mcp-") || lower.starts_with("proxy-") {
-        return Err(fault("is not for you to set"));
-    }
+    check_name(&parsed)?;
     let value = HeaderValue::from_str(value)
         .map_err(|_| fault("has a value with characters no header may have"))?;
     Ok((parsed, value))
+}
+
+/// That neither HTTP nor this client sets it.
+pub(super) fn check_name(name: &HeaderName) -> Result<(), HttpFault> {
+    let lower = name.as_str();
+    if RESERVED.contains(&lower) || lower.starts_with("mcp-") || lower.starts_with("proxy-") {
+        let (name, reason) = (crate::text::shown(lower), "is not for you to set");
+        return Err(HttpFault::Header { name, reason });
+    }
+    Ok(())
 }
 
 /// The value of `Mcp-Name`: as it is when that survives in a header, else in Base64 between marks

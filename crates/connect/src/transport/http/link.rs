@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header};
-use plenipo_authority::SandboxOptIn;
+use plenipo_authority::{CredentialPin, SandboxOptIn};
 use plenipo_wire::protocol::methods;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex as AsyncMutex;
@@ -14,6 +14,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, timeout};
 
 use super::HttpEndpoint;
+use super::authorizer::Authorizer;
 use super::body::let_end;
 use super::client::HttpClient;
 use super::helper::Helper;
@@ -38,6 +39,7 @@ pub(crate) struct HttpLink {
     /// Of the configuration.
     pub(super) own: HeaderMap,
     pub(super) helper: Option<Helper>,
+    pub(super) authorizer: Option<Arc<dyn Authorizer>>,
     pub(super) secrets: Mutex<Secrets>,
     pub(super) sessions: Sessions,
     pub(super) max_message_bytes: usize,
@@ -63,6 +65,7 @@ impl HttpLink {
             target: Mutex::new(endpoint.target.clone()),
             own,
             helper: endpoint.helper.clone().map(Helper::new),
+            authorizer: endpoint.authorizer.clone(),
             secrets: Mutex::new(endpoint.secrets.clone()),
             sessions: Sessions::default(),
             max_message_bytes: options.max_message_bytes,
@@ -88,6 +91,11 @@ impl HttpLink {
         self.secrets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Which credential calls are made under.
+    pub(crate) fn credential(&self) -> Option<CredentialPin> {
+        self.authorizer.as_ref().and_then(|authorizer| authorizer.pin())
+    }
+
     pub(super) fn target(&self) -> Target {
         self.target.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -95,7 +103,9 @@ impl HttpLink {
     /// Whether credentials go over the network unprotected.
     pub(crate) fn exposes_credentials(&self) -> bool {
         let target = self.target();
-        let has_some = self.helper.is_some() || self.own.values().any(HeaderValue::is_sensitive);
+        let has_some = self.helper.is_some()
+            || self.authorizer.is_some()
+            || self.own.values().any(HeaderValue::is_sensitive);
         has_some && !target.is_tls() && !target.is_loopback()
     }
 
@@ -184,7 +194,7 @@ impl HttpLink {
         timeout(limit, async { while errands.join_next().await.is_some() {} }).await.ok();
         let session = self.sessions.end();
         if session.is_legacy() && session.id.is_some() {
-            let deleted = self.deliver(Method::DELETE, &session, |_| {}, Bytes::new());
+            let deleted = self.bodiless(Method::DELETE, &session, HeaderMap::new());
             // 405 means that the server ends sessions by itself; any other answer does as well.
             timeout(limit, deleted).await.ok();
         }

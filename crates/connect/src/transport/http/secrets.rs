@@ -1,18 +1,26 @@
 //! Our own credentials in what a server says.
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::fmt;
 
-use http::{HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue, header};
 use plenipo_redact::{REDACTED, is_secret_header};
 use plenipo_wire::{Fragment, RawValue};
 
 /// Shorter values would take ordinary words out of a text.
 const SHORTEST: usize = 6;
 
+/// Tokens that come and go are remembered up to so many.
+const RECENT: usize = 16;
+
 /// Values that may not appear in errors, warnings and logs, where a server may echo them.
 #[derive(Clone, Default)]
-pub(crate) struct Secrets(Vec<String>);
+pub(crate) struct Secrets {
+    /// Longer ones first, so that none is left in part.
+    kept: Vec<String>,
+    recent: VecDeque<String>,
+}
 
 impl Secrets {
     /// Remembers a header's value if its name suggests a credential, or it looks like a token.
@@ -22,31 +30,50 @@ impl Secrets {
         if !is_secret_header(name.as_str()) && !looks_like_token {
             return;
         }
-        // Of `Bearer abc` the second word alone is a secret, too.
-        for part in [Some(value), value.split_once(' ').map(|(_, rest)| rest)].into_iter().flatten()
-        {
-            let part = part.trim();
-            if part.len() >= SHORTEST && !self.0.iter().any(|known| known == part) {
-                self.0.push(part.to_owned());
+        for part in parts(value) {
+            if !self.kept.iter().any(|known| known == part) {
+                self.kept.push(part.to_owned());
             }
         }
-        // Longer ones first, so that none is left in part.
-        self.0.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        self.kept.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+    }
+
+    /// Remembers a credential that another will follow. One that is made anew for each request, such
+    /// as a proof, is of no use to anybody else and is not kept.
+    pub(super) fn remember(&mut self, name: &HeaderName, value: &HeaderValue) {
+        if name != header::AUTHORIZATION {
+            return;
+        }
+        let Ok(value) = value.to_str() else { return };
+        for part in parts(value) {
+            if self.recent.iter().any(|known| known == part) {
+                continue;
+            }
+            if self.recent.len() >= RECENT {
+                self.recent.pop_front();
+            }
+            self.recent.push_back(part.to_owned());
+        }
     }
 
     pub(super) fn extend(&mut self, other: &Self) {
-        for secret in &other.0 {
-            if !self.0.contains(secret) {
-                self.0.push(secret.clone());
+        for secret in &other.kept {
+            if !self.kept.contains(secret) {
+                self.kept.push(secret.clone());
             }
         }
-        self.0.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        self.kept.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+    }
+
+    /// A whole header comes before its part.
+    fn all(&self) -> impl Iterator<Item = &String> {
+        self.kept.iter().chain(&self.recent)
     }
 
     /// `text` without them.
     pub(crate) fn scrub<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut text = Cow::Borrowed(text);
-        for secret in &self.0 {
+        for secret in self.all() {
             if text.contains(secret.as_str()) {
                 text = Cow::Owned(text.replace(secret, REDACTED));
             }
@@ -57,7 +84,7 @@ impl Secrets {
     /// JSON text without them; `None` when it has none. Also found as JSON spells them.
     pub(crate) fn scrub_json(&self, raw: &RawValue) -> Option<Fragment> {
         let mut text = self.scrub(raw.get());
-        for secret in &self.0 {
+        for secret in self.all() {
             let spelled = Fragment::string(secret).to_string();
             let spelled = spelled.trim_matches('"');
             if text.contains(spelled) {
@@ -75,8 +102,14 @@ impl Secrets {
 
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Secrets({})", self.0.len())
+        write!(f, "Secrets({})", self.kept.len() + self.recent.len())
     }
+}
+
+/// The whole value and, of `Bearer abc`, the second word alone, which is a secret, too.
+fn parts(value: &str) -> impl Iterator<Item = &str> {
+    let parts = [Some(value), value.split_once(' ').map(|(_, rest)| rest)];
+    parts.into_iter().flatten().map(str::trim).filter(|part| part.len() >= SHORTEST)
 }
 
 #[cfg(test)]

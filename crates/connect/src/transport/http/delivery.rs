@@ -1,0 +1,219 @@
+//! One HTTP request to its response head: who sends it, where it goes, and what a refusal means.
+
+use std::sync::PoisonError;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response, StatusCode, header};
+use http_body_util::Full;
+use hyper::body::Incoming;
+
+use super::authorizer::{AuthorizeRequest, Challenge, Operation, Verdict};
+use super::body::let_end;
+use super::headers;
+use super::helper::Made;
+use super::link::HttpLink;
+use super::post::challenge;
+use super::session::Session;
+use super::target::Target;
+use crate::error::HttpFault;
+
+const REDIRECTIONS: usize = 5;
+/// Repetitions of a request that an authorizer may ask for: a nonce, a refresh, another nonce, more
+/// scopes.
+const REPETITIONS: u32 = 4;
+
+/// What is sent, but for the credentials.
+pub(super) struct Delivery<'a> {
+    pub(super) method: Method,
+    pub(super) session: &'a Session,
+    pub(super) operation: Operation<'a>,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+}
+
+/// A response, and what it answers.
+struct Landed {
+    response: Response<Incoming>,
+    target: Target,
+    /// Of the authorization that was sent.
+    generation: u64,
+}
+
+impl HttpLink {
+    /// Sends with the credentials. Those of a helper are renewed once when they are refused; an
+    /// authorizer decides by itself.
+    pub(super) async fn deliver(
+        &self,
+        delivery: &Delivery<'_>,
+    ) -> Result<Response<Incoming>, HttpFault> {
+        let mut made = match &self.helper {
+            Some(helper) => Some(helper.headers().await?),
+            None => None,
+        };
+        let (mut may_renew, mut refused) = (true, 0);
+        loop {
+            let landed = self.follow(delivery, made.as_ref(), refused).await?;
+            if !matches!(landed.response.status().as_u16(), 401 | 403) {
+                return Ok(landed.response);
+            }
+            if let (Some(helper), Some(current)) = (&self.helper, &made)
+                && may_renew
+                && is_refusal(&landed.response)
+            {
+                may_renew = false;
+                if let Some(renewed) = helper.renew(current.number).await? {
+                    let_end(landed.response.into_body());
+                    made = Some(renewed);
+                    continue;
+                }
+            }
+            refused += 1;
+            if refused > REPETITIONS || !self.may_repeat(delivery, &landed, refused).await? {
+                return Ok(landed.response);
+            }
+            let_end(landed.response.into_body());
+        }
+    }
+
+    /// Asks the authorizer what a refusal means.
+    async fn may_repeat(
+        &self,
+        delivery: &Delivery<'_>,
+        landed: &Landed,
+        attempt: u32,
+    ) -> Result<bool, HttpFault> {
+        let Some(authorizer) = &self.authorizer else { return Ok(false) };
+        let challenge = Challenge {
+            status: landed.response.status(),
+            headers: landed.response.headers(),
+            method: &delivery.method,
+            url: landed.target.uri(),
+            operation: delivery.operation,
+            generation: landed.generation,
+            attempt,
+        };
+        let verdict = authorizer.challenged(&challenge).await?;
+        Ok(verdict == Verdict::Retry)
+    }
+
+    /// The message's headers, the session's, the configured ones, and those of a helper.
+    fn compose(&self, delivery: &Delivery<'_>, made: Option<&Made>) -> HeaderMap {
+        let mut headers = delivery.headers.clone();
+        delivery.session.write(&mut headers);
+        for (name, value) in &self.own {
+            headers.insert(name.clone(), value.clone());
+        }
+        if let Some(made) = made {
+            self.add_made(&mut headers, made);
+        }
+        headers
+    }
+
+    /// The configuration's own headers win.
+    fn add_made(&self, headers: &mut HeaderMap, made: &Made) {
+        self.secrets().extend(&made.secrets);
+        for (name, value) in &made.headers {
+            if !self.own.contains_key(name) || name == header::USER_AGENT {
+                headers.insert(name.clone(), value.clone());
+            }
+        }
+    }
+
+    /// Adds what the authorizer gives for this very request; tells its generation.
+    async fn authorize(
+        &self,
+        delivery: &Delivery<'_>,
+        (target, attempt): (&Target, u32),
+        headers: &mut HeaderMap,
+    ) -> Result<u64, HttpFault> {
+        let Some(authorizer) = &self.authorizer else { return Ok(0) };
+        let request = AuthorizeRequest {
+            method: &delivery.method,
+            url: target.uri(),
+            body: &delivery.body,
+            operation: delivery.operation,
+            attempt,
+        };
+        let authorization = authorizer.authorize(&request).await?;
+        for (name, value) in &authorization.headers {
+            headers::check_name(name)?;
+            self.secrets().remember(name, value);
+            let mut value = value.clone();
+            value.set_sensitive(true);
+            headers.insert(name.clone(), value);
+        }
+        Ok(authorization.generation)
+    }
+
+    /// Sends, and sends again to where the same origin redirects.
+    async fn follow(
+        &self,
+        delivery: &Delivery<'_>,
+        made: Option<&Made>,
+        attempt: u32,
+    ) -> Result<Landed, HttpFault> {
+        let mut target = self.target();
+        for _ in 0..=REDIRECTIONS {
+            let mut headers = self.compose(delivery, made);
+            let generation = self.authorize(delivery, (&target, attempt), &mut headers).await?;
+            let mut request = Request::new(Full::new(delivery.body.clone()));
+            *request.method_mut() = delivery.method.clone();
+            *request.uri_mut() = target.uri().clone();
+            *request.headers_mut() = headers;
+            let response = self.client.send(&target, request).await?;
+            if let Some(authorizer) = &self.authorizer {
+                authorizer.answered(target.uri(), response.status(), response.headers());
+            }
+            let Some(next) = redirection(&target, &delivery.method, &response)? else {
+                return Ok(Landed { response, target, generation });
+            };
+            let status = response.status();
+            let_end(response.into_body());
+            if matches!(status, StatusCode::MOVED_PERMANENTLY | StatusCode::PERMANENT_REDIRECT) {
+                *self.target.lock().unwrap_or_else(PoisonError::into_inner) = next.clone();
+            }
+            target = next;
+        }
+        Err(HttpFault::Redirect { to: target.to_string(), reason: "after 5 other redirections" })
+    }
+}
+
+/// Where a response sends its request, when that may be followed. The method and body stay what
+/// they are, as no message makes sense otherwise.
+fn redirection(
+    target: &Target,
+    method: &Method,
+    response: &Response<Incoming>,
+) -> Result<Option<Target>, HttpFault> {
+    let status = response.status();
+    if !matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308) {
+        return Ok(None);
+    }
+    let location = response.headers().get(header::LOCATION);
+    let Some(location) = location.and_then(|location| location.to_str().ok()) else {
+        return Ok(None);
+    };
+    let refused = |to: String, reason| Err(HttpFault::Redirect { to, reason });
+    let Ok(next) = target.join(location) else {
+        return refused(
+            crate::text::shown(&plenipo_redact::redacted_url(location)),
+            "which cannot be followed",
+        );
+    };
+    if !next.is_same_origin(target) {
+        return refused(next.to_string(), "which is another origin");
+    }
+    if status == StatusCode::SEE_OTHER && method != Method::GET {
+        return refused(next.to_string(), "asking for a GET instead of a POST");
+    }
+    Ok(Some(next))
+}
+
+/// The credentials are refused; missing scopes are another matter, which new ones do not mend.
+fn is_refusal(response: &Response<Incoming>) -> bool {
+    match response.status() {
+        StatusCode::UNAUTHORIZED => true,
+        StatusCode::FORBIDDEN => !challenge(response.headers()).contains("insufficient_scope"),
+        _ => false,
+    }
+}
