@@ -22,6 +22,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("gateway", &["connect", "authority", "wire", "oauth", "redact"]),
     ("cli", EVERYTHING),
     ("testkit", &[]),
+    ("conformance-client", EVERYTHING),
     ("xtask", &[]),
 ];
 

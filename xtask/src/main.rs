@@ -1,4 +1,4 @@
-//! Plenipo's own tasks: `cargo xtask test | layers | sizes | bench | fuzz`.
+//! Plenipo's own tasks: `cargo xtask test | layers | sizes | bench | fuzz | conformance`.
 //!
 //! Everything runs from a bare clone with a Rust toolchain. Debian packages are only installed with
 //! `--install` or `CI=true`; what tests take from npm and PyPI goes below `target/`.
@@ -10,6 +10,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a task runner talks to a person")]
 
 mod bench;
+mod conformance;
 mod fuzz;
 mod layers;
 mod run;
@@ -41,6 +42,10 @@ Usage: cargo xtask <task>
              --check     fail when a bar is missed
   fuzz [--seconds N]
            each fuzz target for N seconds (60); failing inputs are kept in target/fuzz
+  conformance [--scenario NAME]… [--auth]
+           the official suite's client scenarios, both revisions; fetched from npm into target/conformance
+             --scenario  only these
+             --auth      scenarios that sign in have to pass too
 ";
 
 fn main() -> ExitCode {
@@ -69,9 +74,8 @@ fn dispatch(words: &[String]) -> Outcome {
         "sizes" => no_arguments(rest).and_then(|()| sizes::check(&Workspace::load()?)),
         "bench" => bench::run(&Workspace::load()?, &bench::Options::parse(rest)?),
         "fuzz" => fuzz::run(&Workspace::load()?, fuzz::seconds(rest)?),
-        "conformance" | "dist" => {
-            Err(Failure::new(format!("`cargo xtask {task}` does not exist yet")))
-        }
+        "conformance" => conformance::run(&Workspace::load()?, &conformance::Options::parse(rest)?),
+        "dist" => Err(Failure::new("`cargo xtask dist` does not exist yet")),
         other => Err(Failure::new(format!("there is no task `{other}`; see `cargo xtask help`"))),
     }
 }

@@ -3,6 +3,8 @@
 mod peers;
 mod tools;
 
+pub(crate) use peers::from_npm;
+
 use std::env;
 use std::fs;
 use std::path::PathBuf;

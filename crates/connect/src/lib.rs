@@ -55,7 +55,7 @@ pub mod text;
 pub mod transport;
 
 pub use call::{CallOutcome, CallRequest, Cancellation, Canceller};
-pub use catalog::{Catalog, Tool, ToolFilter};
+pub use catalog::{Catalog, Lookup, Tool, ToolFilter};
 pub use connection::Connection;
 pub use error::{
     ConnectError, ErrorKind, Fault, HttpCause, HttpFault, ListingFault, Operation, PeerError,

@@ -27,13 +27,18 @@ pub(super) fn prepare(directory: &Path) -> Outcome {
         succeed(Command::new(place.join("bin/python3")).args(pip).args(FROM_PYPI))
     })?;
     for (name, packages) in [("node", FROM_NPM), ("reference", REFERENCE)] {
-        prepare_one(&directory.join(name), packages, |place| {
-            let mut npm = Command::new("npm");
-            npm.args(["install", "--no-fund", "--no-audit", "--loglevel=error", "--prefix"]);
-            succeed(npm.arg(place).args(packages))
-        })?;
+        from_npm(&directory.join(name), packages)?;
     }
     Ok(())
+}
+
+/// An npm prefix with exactly these packages.
+pub(crate) fn from_npm(place: &Path, packages: &[&str]) -> Outcome {
+    prepare_one(place, packages, |place| {
+        let mut npm = Command::new("npm");
+        npm.args(["install", "--no-fund", "--no-audit", "--loglevel=error", "--prefix"]);
+        succeed(npm.arg(place).args(packages))
+    })
 }
 
 fn prepare_one(place: &Path, wanted: &[&str], install: impl Fn(&Path) -> Outcome) -> Outcome {
