@@ -77,7 +77,8 @@ pub fn launch(mut request: LaunchRequest) -> Result<u8, LaunchError> {
     if request.policy.mode == Mode::Disabled {
         return run_unconfined(&request.policy.cwd, &payload, request.report.take());
     }
-    check_standard_streams(request.policy.network)?;
+    check_standard_streams(&request.policy.network)?;
+    check_network(&request)?;
     check_one_thread()?;
     let prepared = prepare(&request, payload)?;
     let report = request.report.take();
@@ -97,6 +98,7 @@ pub fn explain(request: &LaunchRequest) -> Result<EnforcementReport, LaunchError
         return Ok(EnforcementReport::disabled());
     }
     check_one_thread()?;
+    check_network(request)?;
     let prepared = prepare(request, payload)?;
     Climb::new(request, &prepared, Purpose::Try)?.explain()
 }
@@ -112,9 +114,18 @@ pub fn inherited_descriptor(number: i32) -> Result<OwnedFd, LaunchError> {
     })
 }
 
+fn check_network(request: &LaunchRequest) -> Result<(), LaunchError> {
+    match request.policy.network {
+        Network::Restricted | Network::Enabled => Ok(()),
+        Network::Limited(_) => Err(LaunchError::unenforceable(
+            "limit the network to hosts: no proxy was given".to_owned(),
+        )),
+    }
+}
+
 /// A directory as a standard stream is a way back to the host's mounts, a datagram socket one to any socket of the
 /// host's: each message can be aimed anew. So can a stream socket that is not connected yet.
-fn check_standard_streams(network: Network) -> Result<(), LaunchError> {
+fn check_standard_streams(network: &Network) -> Result<(), LaunchError> {
     let (stdin, stdout, stderr) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
     let streams =
         [("stdin", stdin.as_fd()), ("stdout", stdout.as_fd()), ("stderr", stderr.as_fd())];
@@ -141,12 +152,12 @@ fn is_stream(socket: BorrowedFd<'_>) -> Result<bool, LaunchError> {
 }
 
 /// With the network on, a command makes internet sockets itself.
-fn leads_to_one_peer(socket: BorrowedFd<'_>, network: Network) -> Result<bool, LaunchError> {
+fn leads_to_one_peer(socket: BorrowedFd<'_>, network: &Network) -> Result<bool, LaunchError> {
     let family = rustix::net::sockopt::socket_domain(socket)
         .map_err(|error| LaunchError::step("look at a standard stream", error))?;
     let internet = family == AddressFamily::INET || family == AddressFamily::INET6;
     let is_connected = || rustix::net::getpeername(socket).is_ok();
-    Ok((internet && network == Network::Enabled) || is_connected())
+    Ok((internet && *network == Network::Enabled) || is_connected())
 }
 
 /// `fork` in a process with several threads leaves the others' locks held for ever.

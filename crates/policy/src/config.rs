@@ -20,12 +20,13 @@
 //! "**/*.env" = "deny"
 //!
 //! [permissions.project-edit.network]
-//! enabled = false
+//! mode = "limited"                        # or enabled = true; default: no network
+//! domains = { "*.example.org" = "allow", "ads.example.org" = "deny" }    # or a list of allowed ones
 //! ```
 //!
 //! A plain access is the same as a table with only `"."`, so a child that denies a glob below
 //! `":workspace_roots"` keeps what its parent says about the roots themselves. What no profile of
-//! the chain mentions is denied; the network is restricted unless enabled.
+//! the chain mentions is denied; the network is restricted unless enabled or limited.
 
 mod build;
 mod read;
@@ -34,6 +35,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
 use crate::error::{ConfigError, ConfigErrorKind};
+use crate::network::{HostAccess, HostPattern};
 use crate::profile::{Access, Network, PermissionProfile};
 use crate::roots::WorkspaceRoots;
 
@@ -160,7 +162,7 @@ struct ProfileTable {
     /// By place; below a place, by relative path (`.` is the place itself).
     filesystem: BTreeMap<String, BTreeMap<String, Written<Access>>>,
     glob_scan_max_depth: Option<NonZeroUsize>,
-    network_enabled: Option<bool>,
+    network: NetworkTable,
     /// A key that is recognised and not honoured.
     unsupported: Option<ConfigError>,
 }
@@ -200,8 +202,57 @@ impl ProfileTable {
             extends: parent.extends,
             filesystem,
             glob_scan_max_depth: self.glob_scan_max_depth.or(parent.glob_scan_max_depth),
-            network_enabled: self.network_enabled.or(parent.network_enabled),
+            network: self.network.over(parent.network),
             unsupported: self.unsupported.or(parent.unsupported),
+        }
+    }
+}
+
+/// `[permissions.NAME.network]` as written.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct NetworkTable {
+    enabled: Option<bool>,
+    mode: Option<NetworkMode>,
+    domains: BTreeMap<HostPattern, HostAccess>,
+    /// Where the domains were written first.
+    domains_at: Option<Place>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NetworkMode {
+    Limited,
+    Full,
+}
+
+impl NetworkTable {
+    /// A mode says that there is a network, unless the same table says otherwise.
+    fn over(self, parent: Self) -> Self {
+        let inherited = if self.mode.is_some() { None } else { parent.enabled };
+        let mut domains = parent.domains;
+        domains.extend(self.domains);
+        Self {
+            enabled: self.enabled.or(inherited),
+            mode: self.mode.or(parent.mode),
+            domains,
+            domains_at: self.domains_at.or(parent.domains_at),
+        }
+    }
+
+    fn setting(&self) -> Result<Network, ConfigError> {
+        match (self.enabled, self.mode) {
+            (Some(false), _) | (None, None | Some(NetworkMode::Full)) => Ok(Network::Restricted),
+            (_, Some(NetworkMode::Limited)) => {
+                let hosts = self.domains.iter().map(|(host, access)| (host.clone(), *access));
+                Ok(Network::Limited(hosts.collect()))
+            }
+            (Some(true), _) => match &self.domains_at {
+                Some(place) => {
+                    let reason = "only a limited network can be held to domains";
+                    let hint = "set mode = \"limited\" in the same table";
+                    Err(place.fault(ConfigErrorKind::NotSupported, reason).with_hint(hint))
+                }
+                None => Ok(Network::Enabled),
+            },
         }
     }
 }

@@ -71,6 +71,8 @@ pub enum StateErrorKind {
     UnknownValue,
     /// A path, glob or URI that is not in the required form.
     InvalidPath,
+    /// A host pattern that is not in the required form.
+    InvalidHost,
     /// More than the parser is willing to read.
     TooLarge,
     /// Well-formed, but it asks for something that cannot be enforced.
@@ -208,6 +210,8 @@ pub enum ConfigErrorKind {
     UnknownValue,
     /// A path or glob that is not in the required form.
     InvalidPath,
+    /// A host pattern that is not in the required form.
+    InvalidHost,
     /// A profile name that is not defined.
     UnknownProfile,
     /// Profiles that extend each other, or one that cannot be extended.

@@ -15,6 +15,7 @@ mod config;
 mod error;
 mod narrowing;
 mod native;
+mod network;
 mod policy;
 mod profile;
 mod resolve;
@@ -26,6 +27,7 @@ pub use error::{
     ConfigError, ConfigErrorKind, ResolveError, ResolveErrorKind, StateError, StateErrorKind,
 };
 pub use narrowing::Widening;
+pub use network::{Denial, Host, HostAccess, HostError, HostPattern, Hosts, PatternError, Route};
 pub use policy::{DenyGlob, FileSystemPolicy, Mode, Place, Rule, SandboxPolicy};
 pub use profile::{Access, Entry, EntryPath, FileSystem, Missing, Network};
 pub use profile::{PermissionProfile, RestrictedFileSystem, Special};

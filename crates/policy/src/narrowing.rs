@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+use crate::network::{HostAccess, HostPattern};
 use crate::policy::{FileSystemPolicy, Mode, Rule, SandboxPolicy};
 use crate::profile::{Access, Missing, Network};
 use crate::roots::PROTECTED_NAMES;
@@ -19,6 +20,14 @@ pub enum Widening {
     /// It has the network.
     #[error("it enables the network, which the limit restricts")]
     Network,
+    /// It reaches more through the proxy.
+    #[error("it {} {pattern}, which the limit {}", reaches(*.limit), limits(*.limit))]
+    Host {
+        /// The pattern that is allowed here, or denied by the limit.
+        pattern: HostPattern,
+        /// What the limit says or, to allow, does not say of it.
+        limit: HostAccess,
+    },
     /// It has the whole file system.
     #[error("it grants the whole file system, of which the limit grants a part")]
     WholeFileSystem,
@@ -50,13 +59,41 @@ fn granted(access: Option<Access>) -> &'static str {
     }
 }
 
+fn reaches(limit: HostAccess) -> &'static str {
+    match limit {
+        HostAccess::Allow => "allows the host",
+        HostAccess::Deny => "does not deny the host",
+    }
+}
+
+fn limits(limit: HostAccess) -> &'static str {
+    match limit {
+        HostAccess::Allow => "does not allow",
+        HostAccess::Deny => "denies",
+    }
+}
+
+fn network_within(own: &Network, limit: &Network) -> Result<(), Widening> {
+    match (own, limit) {
+        (Network::Restricted, _) | (_, Network::Enabled) => Ok(()),
+        (Network::Limited(own), Network::Limited(limit)) => match own.beyond(limit) {
+            Some((pattern, limit)) => Err(Widening::Host { pattern, limit }),
+            None => Ok(()),
+        },
+        (Network::Enabled | Network::Limited(_), Network::Restricted | Network::Limited(_)) => {
+            Err(Widening::Network)
+        }
+    }
+}
+
 impl SandboxPolicy {
     /// Whether this policy grants nothing that `limit` withholds.
     ///
     /// Both have to be resolved in the same context. Looked at are the mode, the network, the
     /// access at every path of either policy's rules (between which nothing changes), whichever of
     /// the paths that may be missing are, and the globs that `limit` denies. The names that a
-    /// launcher protects in every writable root count as written in both.
+    /// launcher protects in every writable root count as written in both. A host's name and its address
+    /// are not the same.
     ///
     /// # Errors
     ///
@@ -68,9 +105,7 @@ impl SandboxPolicy {
         if self.mode != limit.mode {
             return Err(Widening::Mode);
         }
-        if self.network == Network::Enabled && limit.network == Network::Restricted {
-            return Err(Widening::Network);
-        }
+        network_within(&self.network, &limit.network)?;
         let FileSystemPolicy::Restricted(limit_rules) = &limit.file_system else { return Ok(()) };
         let FileSystemPolicy::Restricted(own_rules) = &self.file_system else {
             return Err(Widening::WholeFileSystem);

@@ -6,6 +6,8 @@
 use std::fmt;
 use std::num::NonZeroUsize;
 
+use crate::network::Hosts;
+
 /// A written permission profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -28,20 +30,23 @@ pub enum PermissionProfile {
 }
 
 /// Whether a command may use the network.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a new setting must break every enforcer's match")]
 pub enum Network {
     /// No network: no internet, no loopback, no sockets of the host.
     Restricted,
+    /// The same, but for a proxy of the launcher's that reaches these hosts.
+    Limited(Hosts),
     /// The host's network.
     Enabled,
 }
 
 impl Network {
-    /// The word of the state grammar: `restricted` or `enabled`.
-    pub fn as_str(self) -> &'static str {
+    /// The setting in one word: `restricted`, `limited` or `enabled`.
+    pub fn as_str(&self) -> &'static str {
         match self {
             Self::Restricted => "restricted",
+            Self::Limited(_) => "limited",
             Self::Enabled => "enabled",
         }
     }

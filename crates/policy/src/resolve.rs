@@ -71,17 +71,17 @@ impl PermissionProfile {
             Self::External { network } => {
                 let root = Rule::new("/", Access::Read).with_origin("external");
                 let rules = FileSystemPolicy::Restricted(vec![root]);
-                let mut policy = SandboxPolicy::new(rules, *network, cwd);
+                let mut policy = SandboxPolicy::new(rules, network.clone(), cwd);
                 policy.mode = Mode::External;
                 policy
             }
             Self::Managed { file_system: FileSystem::Unrestricted, network } => {
-                SandboxPolicy::new(FileSystemPolicy::Unrestricted, *network, cwd)
+                SandboxPolicy::new(FileSystemPolicy::Unrestricted, network.clone(), cwd)
             }
             Self::Managed { file_system: FileSystem::Restricted(restricted), network } => {
                 let mut resolver = Resolver::new(&cwd, restricted.glob_scan_max_depth);
                 resolver.add_entries(restricted, context)?;
-                resolver.into_policy(*network, cwd.clone())
+                resolver.into_policy(network.clone(), cwd.clone())
             }
         };
         add_readable_roots(&mut policy, &context.readable_roots)?;

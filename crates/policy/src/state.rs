@@ -4,7 +4,8 @@
 //!
 //! ```text
 //! { "permissionProfile": {…}, "codexLinuxSandboxExe": path|null, "sandboxCwd": "file:///…",
-//!   "useLegacyLandlock": bool, "useMxc": bool }
+//!   "useLegacyLandlock": bool, "useMxc": bool,
+//!   "plenipoNetwork": {"mode":"limited","domains":{"*.example.org":"allow"}} }
 //! ```
 //!
 //! Reading is strict: a state that is not understood completely is refused, since a part that was
@@ -67,7 +68,8 @@ impl State {
     /// object; a key given twice in any object; a missing, mistyped or (inside the permission
     /// profile) unknown member; an unknown word; a path that is relative, too long, or contains
     /// NUL or `..`; a `sandboxCwd` that is not a `file:` URI of this host; a glob with another
-    /// access than deny; a deny of an unknown special place.
+    /// access than deny; a deny of an unknown special place; `plenipoNetwork` where the profile does not
+    /// restrict the network.
     pub fn parse(json: &str) -> Result<Self, StateError> {
         if json.len() > MAX_TEXT_BYTES {
             let reason = format!("sandbox state is {} bytes, at most 16 MiB", json.len());
@@ -77,7 +79,7 @@ impl State {
     }
 
     /// The text that the reference runtime would write for this state: its member order, no
-    /// spaces, unknown outer members left out.
+    /// spaces, unknown outer members left out; `plenipoNetwork` last, where the network is limited.
     pub fn to_json(&self) -> String {
         write::state(self)
     }

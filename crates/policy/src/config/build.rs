@@ -6,7 +6,7 @@ use super::{ProfileTable, Written};
 use crate::error::{ConfigError, ConfigErrorKind};
 use crate::native;
 use crate::profile::{
-    Access, Entry, EntryPath, FileSystem, Network, PermissionProfile, RestrictedFileSystem, Special,
+    Access, Entry, EntryPath, FileSystem, PermissionProfile, RestrictedFileSystem, Special,
 };
 use crate::roots::WorkspaceRoots;
 
@@ -22,8 +22,7 @@ pub(super) fn profile(
     }
     let mut restricted = RestrictedFileSystem::new(entries);
     restricted.glob_scan_max_depth = table.glob_scan_max_depth;
-    let enabled = table.network_enabled.unwrap_or(false);
-    let network = if enabled { Network::Enabled } else { Network::Restricted };
+    let network = table.network.setting()?;
     Ok(PermissionProfile::Managed { file_system: FileSystem::Restricted(restricted), network })
 }
 

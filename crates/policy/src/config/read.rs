@@ -7,9 +7,10 @@ use std::num::NonZeroUsize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{PermissionTables, Place, ProfileTable, Written};
+use super::{NetworkMode, NetworkTable, PermissionTables, Place, ProfileTable, Written};
 use crate::error::{ConfigError, ConfigErrorKind};
 use crate::native;
+use crate::network::{HostAccess, MAX_PATTERNS};
 use crate::profile::Access;
 
 const PROFILE_KEYS: [&str; 5] =
@@ -180,15 +181,80 @@ fn network(
         let place = source.place(key, &at.key);
         match key.get_ref().as_ref() {
             "enabled" => match value.get_ref() {
-                DeValue::Boolean(enabled) => profile.network_enabled = Some(*enabled),
+                DeValue::Boolean(enabled) => profile.network.enabled = Some(*enabled),
                 other => return Err(mistyped(&place, "a boolean", other)),
             },
+            "mode" => profile.network.mode = Some(mode(value, &place)?),
+            "domains" => domains(source, value, &place, &mut profile.network)?,
             known if NETWORK_KEYS.contains(&known) => {
                 profile.unsupported = Some(not_supported(&place));
             }
             unknown => return Err(unknown_key(&place, unknown, &NETWORK_KEYS)),
         }
     }
+    Ok(())
+}
+
+fn mode(value: &Value<'_>, place: &Place) -> Result<NetworkMode, ConfigError> {
+    match text(value, place)? {
+        "limited" => Ok(NetworkMode::Limited),
+        "full" => Ok(NetworkMode::Full),
+        other => {
+            let reason = format!("expected one of limited, full, found {other:?}");
+            Err(place.fault(ConfigErrorKind::UnknownValue, reason))
+        }
+    }
+}
+
+/// `{ PATTERN = "allow" | "deny" }`, or a list of allowed patterns.
+fn domains(
+    source: &Source<'_>,
+    value: &Value<'_>,
+    at: &Place,
+    network: &mut NetworkTable,
+) -> Result<(), ConfigError> {
+    network.domains_at = Some(at.clone());
+    match value.get_ref() {
+        DeValue::Table(table) => {
+            for (key, value) in table.iter() {
+                let place = source.place(key, &at.key);
+                let access = match text(value, &place)? {
+                    "allow" => HostAccess::Allow,
+                    "deny" => HostAccess::Deny,
+                    other => {
+                        let reason = format!("expected one of allow, deny, found {other:?}");
+                        return Err(place.fault(ConfigErrorKind::UnknownValue, reason));
+                    }
+                };
+                add_host(network, key.get_ref(), access, &place)?;
+            }
+        }
+        DeValue::Array(listed) => {
+            for value in listed.iter() {
+                add_host(network, text(value, at)?, HostAccess::Allow, at)?;
+            }
+        }
+        other => return Err(mistyped(at, "a table or an array of domains", other)),
+    }
+    if network.domains.len() > MAX_PATTERNS {
+        let reason = format!("{} domains, at most {MAX_PATTERNS}", network.domains.len());
+        return Err(at.fault(ConfigErrorKind::InvalidHost, reason));
+    }
+    Ok(())
+}
+
+/// Two spellings of one pattern: the stricter counts.
+fn add_host(
+    network: &mut NetworkTable,
+    written: &str,
+    access: HostAccess,
+    place: &Place,
+) -> Result<(), ConfigError> {
+    let pattern = written.parse().map_err(|error| {
+        place.fault(ConfigErrorKind::InvalidHost, format!("{error}, found {written:?}"))
+    })?;
+    let present = network.domains.entry(pattern).or_insert(access);
+    *present = access.max(*present);
     Ok(())
 }
 

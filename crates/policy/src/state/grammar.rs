@@ -9,16 +9,22 @@ use super::members::{Located, Members};
 use super::tree::{Tree, quote};
 use crate::error::{StateError, StateErrorKind};
 use crate::native;
+use crate::network::{HostAccess, Hosts, MAX_PATTERNS};
 use crate::profile::{
     Access, Entry, EntryPath, FileSystem, Missing, Network, PermissionProfile,
     RestrictedFileSystem, Special,
 };
 
 const MAX_ENTRIES: usize = 8192;
+/// The outer member with what a restricted network still reaches. A launcher that does not know it reaches nothing.
+pub(super) const LIMITED_NETWORK: &str = "plenipoNetwork";
 
 pub(super) fn state(tree: Tree) -> Result<State, StateError> {
     let mut members = Located::root(tree).object()?;
-    let profile = profile(members.required("permissionProfile")?)?;
+    let mut profile = profile(members.required("permissionProfile")?)?;
+    if let Some(limited) = members.optional(LIMITED_NETWORK) {
+        limit_network(&mut profile, limited)?;
+    }
     let uri = members.required("sandboxCwd")?;
     let cwd = file_uri::decode(uri.text()?)
         .map_err(|reason| uri.fault(StateErrorKind::InvalidPath, reason))?;
@@ -83,7 +89,45 @@ fn untagged_profile(mut members: Members) -> Result<PermissionProfile, StateErro
 }
 
 fn network(located: &Located) -> Result<Network, StateError> {
-    located.word(&[("restricted", Network::Restricted), ("enabled", Network::Enabled)], 2)
+    let enabled = located.word(&[("restricted", false), ("enabled", true)], 2)?;
+    Ok(if enabled { Network::Enabled } else { Network::Restricted })
+}
+
+/// `{"mode":"limited","domains":{PATTERN:"allow"|"deny",…}}`, where the profile itself restricts the network.
+fn limit_network(profile: &mut PermissionProfile, located: Located) -> Result<(), StateError> {
+    let restricted = match profile {
+        PermissionProfile::External { network } | PermissionProfile::Managed { network, .. } => {
+            Some(network).filter(|network| **network == Network::Restricted)
+        }
+        PermissionProfile::Disabled => None,
+    };
+    let Some(network) = restricted else {
+        let reason = "expected only with a profile whose network is restricted";
+        return Err(located.fault(StateErrorKind::Unenforceable, reason));
+    };
+    let mut members = located.object()?;
+    members.required("mode")?.word(&[("limited", ())], 1)?;
+    let listed = members.required("domains")?;
+    members.finish()?;
+    *network = Network::Limited(hosts(listed)?);
+    Ok(())
+}
+
+fn hosts(located: Located) -> Result<Hosts, StateError> {
+    let path = located.path.clone();
+    let mut hosts = Vec::new();
+    for (name, access) in located.object()?.into_located() {
+        let pattern = name
+            .parse()
+            .map_err(|error| access.fault(StateErrorKind::InvalidHost, format!("{error}")))?;
+        let words = [("allow", HostAccess::Allow), ("deny", HostAccess::Deny)];
+        hosts.push((pattern, access.word(&words, 2)?));
+    }
+    if hosts.len() > MAX_PATTERNS {
+        let reason = format!("{} patterns, at most {MAX_PATTERNS}", hosts.len());
+        return Err(StateError::new(StateErrorKind::TooLarge, path, reason));
+    }
+    Ok(hosts.into_iter().collect())
 }
 
 fn file_system(located: Located) -> Result<FileSystem, StateError> {

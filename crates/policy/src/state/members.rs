@@ -108,6 +108,15 @@ impl Members {
         })
     }
 
+    /// What nobody took, each where it stands, in the order written.
+    pub(super) fn into_located(self) -> impl Iterator<Item = (String, Located)> {
+        let Self { path, members } = self;
+        members.into_iter().map(move |(name, value)| {
+            let path = member_path(&path, &name);
+            (name, Located { path, value })
+        })
+    }
+
     /// The names of the members that nobody took.
     pub(super) fn into_names(self) -> Vec<String> {
         self.members.into_iter().map(|(name, _)| name).collect()

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::State;
 use super::file_uri;
-use crate::profile::{Entry, EntryPath, FileSystem, Missing, PermissionProfile, Special};
+use super::grammar::LIMITED_NETWORK;
+use crate::profile::{Entry, EntryPath, FileSystem, Missing, Network, PermissionProfile, Special};
 
 pub(super) fn state(state: &State) -> String {
     let executable = state.linux_sandbox_executable.as_deref().map_or("null".to_owned(), text);
@@ -16,19 +17,41 @@ pub(super) fn state(state: &State) -> String {
         ("sandboxCwd", Some(text(&file_uri::encode(&state.cwd)))),
         ("useLegacyLandlock", Some(state.legacy_landlock.to_string())),
         ("useMxc", Some(state.use_mxc.to_string())),
+        (LIMITED_NETWORK, limited_network(&state.profile)),
     ])
+}
+
+fn limited_network(profile: &PermissionProfile) -> Option<String> {
+    let (PermissionProfile::External { network: Network::Limited(hosts) }
+    | PermissionProfile::Managed { network: Network::Limited(hosts), .. }) = profile
+    else {
+        return None;
+    };
+    let hosts = hosts.iter().map(|(pattern, access)| {
+        format!("{}:{}", text(&pattern.to_string()), text(access.as_str()))
+    });
+    let hosts = format!("{{{}}}", hosts.collect::<Vec<_>>().join(","));
+    Some(object(&[("mode", Some(text("limited"))), ("domains", Some(hosts))]))
+}
+
+/// As every launcher of the contract understands it: what is limited is restricted to them.
+fn network(network: &Network) -> String {
+    text(match network {
+        Network::Restricted | Network::Limited(_) => "restricted",
+        Network::Enabled => "enabled",
+    })
 }
 
 fn profile(profile: &PermissionProfile) -> String {
     match profile {
         PermissionProfile::Disabled => object(&[("type", Some(text("disabled")))]),
         PermissionProfile::External { network } => {
-            object(&[("type", Some(text("external"))), ("network", Some(text(network.as_str())))])
+            object(&[("type", Some(text("external"))), ("network", Some(self::network(network)))])
         }
         PermissionProfile::Managed { file_system, network } => object(&[
             ("type", Some(text("managed"))),
             ("file_system", Some(self::file_system(file_system))),
-            ("network", Some(text(network.as_str()))),
+            ("network", Some(self::network(network))),
         ]),
     }
 }

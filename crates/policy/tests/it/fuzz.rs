@@ -5,7 +5,7 @@ use std::path::Path;
 use plenipo_policy::{FileSystemPolicy, State};
 use plenipo_testkit::Fuzz;
 
-const WORDS: [&str; 30] = [
+const WORDS: [&str; 36] = [
     "\"permissionProfile\":",
     "\"sandboxCwd\":",
     "\"file:///\"",
@@ -36,6 +36,12 @@ const WORDS: [&str; 30] = [
     "..",
     "%2e%2e%2f",
     "\\u0000",
+    "\"plenipoNetwork\":{\"mode\":\"limited\",\"domains\":",
+    "\"allow\"",
+    "\"*.a.org:443\":",
+    "xn--",
+    "0x7f.1",
+    "[::ffff:1.2.3.4]",
 ];
 
 /// What is understood can be written down and read again as the same, and never becomes a relative rule.

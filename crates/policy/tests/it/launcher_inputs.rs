@@ -394,3 +394,82 @@ fn disable_network_restricts_and_conflicts_with_disabled() {
     let disabled = parse(r#"{"type":"disabled"}"#).resolve(&context);
     assert_eq!(disabled, Err(ResolveError::DisableNetworkOfDisabled));
 }
+
+/// A whole state with `network` as the profile's and `plenipoNetwork` as given.
+fn limited(network: &str, member: &str) -> String {
+    format!(
+        r#"{{"permissionProfile":{{"type":"external","network":"{network}"}},"sandboxCwd":"file:///w","plenipoNetwork":{member}}}"#
+    )
+}
+
+#[test]
+fn a_limited_network_is_understood_completely_or_refused() {
+    let domains = |domains: &str| {
+        limited("restricted", &format!(r#"{{"mode":"limited","domains":{domains}}}"#))
+    };
+    let disabled = limited("x", r#"{"mode":"limited","domains":{}}"#)
+        .replace(r#"{"type":"external","network":"x"}"#, r#"{"type":"disabled"}"#);
+    check(&[
+        ("limited", domains(r#"{"*.example.org":"allow","ads.example.org":"deny"}"#), Ok(())),
+        ("limited to nothing", domains("{}"), Ok(())),
+        (
+            "limited and enabled",
+            limited("enabled", r#"{"mode":"limited","domains":{}}"#),
+            Err("plenipoNetwork"),
+        ),
+        ("limited and disabled", disabled, Err("plenipoNetwork")),
+        ("no object", limited("restricted", "true"), Err("plenipoNetwork")),
+        ("null", limited("restricted", "null"), Err("plenipoNetwork")),
+        ("no mode", limited("restricted", r#"{"domains":{}}"#), Err("plenipoNetwork.mode")),
+        (
+            "another mode",
+            limited("restricted", r#"{"mode":"full","domains":{}}"#),
+            Err("plenipoNetwork.mode"),
+        ),
+        (
+            "no domains",
+            limited("restricted", r#"{"mode":"limited"}"#),
+            Err("plenipoNetwork.domains"),
+        ),
+        ("a list of domains", domains(r#"["a.org"]"#), Err("plenipoNetwork.domains")),
+        (
+            "an unknown member",
+            limited("restricted", r#"{"mode":"limited","domains":{},"methods":["GET"]}"#),
+            Err("plenipoNetwork.methods"),
+        ),
+        ("an unknown word", domains(r#"{"a":"none"}"#), Err("plenipoNetwork.domains.a")),
+        ("a pattern", domains(r#"{"*":"allow"}"#), Err(r#"plenipoNetwork.domains["*"]"#)),
+        ("twice", domains(r#"{"a":"allow","a":"deny"}"#), Err("plenipoNetwork.domains.a")),
+        (
+            "too many",
+            domains(&format!(
+                "{{{}}}",
+                (0..1025).map(|n| format!(r#""h{n}.org":"allow""#)).collect::<Vec<_>>().join(",")
+            )),
+            Err("plenipoNetwork.domains"),
+        ),
+    ]);
+    // Two spellings of one pattern: the stricter counts.
+    let state = State::parse(&domains(r#"{"A.org.":"deny","a.org":"allow"}"#)).unwrap();
+    assert!(
+        state
+            .to_json()
+            .ends_with(r#""plenipoNetwork":{"mode":"limited","domains":{"a.org":"deny"}}}"#)
+    );
+    assert!(
+        state.to_json().contains(r#""network":"restricted""#),
+        "to a launcher that knows nothing of it"
+    );
+}
+
+#[test]
+fn a_limited_network_can_be_disabled_by_the_caller() {
+    let state = limited("restricted", r#"{"mode":"limited","domains":{"a.org":"allow"}}"#);
+    let state = State::parse(&state).unwrap();
+    let mut context = state.resolve_context();
+    let policy = state.profile.resolve(&context).unwrap();
+    assert!(matches!(policy.network, plenipo_policy::Network::Limited(_)));
+    context.disable_network = true;
+    let policy = state.profile.resolve(&context).unwrap();
+    assert_eq!(policy.network, plenipo_policy::Network::Restricted);
+}

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use plenipo_policy::{ResolveContext, State, WorkspaceRoots, parse_permissions};
+use plenipo_policy::{
+    Network, PermissionProfile, ResolveContext, State, WorkspaceRoots, parse_permissions,
+};
 
 fn state_messages(states: &[&str]) -> String {
     let messages: Vec<String> =
@@ -211,8 +213,10 @@ fn a_profile_that_cannot_be_used_says_why() {
         "x",
     ];
     insta::assert_snapshot!(names.map(message).join("\n"), @r#"
-    plenipo.toml:3: permissions.web.network.domains: recognised but not supported yet, so this profile cannot be used
-    plenipo.toml:3: permissions.web.network.domains: recognised but not supported yet, so this profile cannot be used
+    plenipo.toml:3: permissions.web.network.domains: only a limited network can be held to domains
+      hint: set mode = "limited" in the same table
+    plenipo.toml:3: permissions.web.network.domains: only a limited network can be held to domains
+      hint: set mode = "limited" in the same table
     plenipo.toml:7: permissions.rooted.workspace_roots: recognised but not supported yet, so this profile cannot be used
     plenipo.toml:11: permissions.two.extends: circle: one → two → one
     plenipo.toml:13: permissions.orphan.extends: no permission profile is called ":workspaces"
@@ -264,5 +268,83 @@ fn a_workspace_is_never_the_root_and_the_home_directory_only_when_named() {
     /home false mine: workspace root: "/home" covers the home directory
     /home/dev false :workspace: workspace root: "/home/dev" covers the home directory
     /home/dev false mine: workspace root: "/home/dev" covers the home directory
+    "#);
+}
+
+#[test]
+fn what_a_network_table_means() {
+    let text = r#"
+        [permissions.listed.network]
+        mode = "limited"
+        domains = ["Example.org", "*.example.net:8443"]
+        [permissions.table.network]
+        enabled = true
+        mode = "limited"
+        domains = { "*.example.org" = "allow", "ads.example.org" = "deny" }
+        [permissions.nothing.network]
+        mode = "limited"
+        [permissions.child]
+        extends = "table"
+        network = { domains = { "ads.example.org" = "allow", "more.example" = "allow" } }
+        [permissions.off]
+        extends = "table"
+        network = { enabled = false }
+        [permissions.on-again]
+        extends = "off"
+        network = { mode = "limited" }
+        [permissions.full]
+        network = { enabled = true, mode = "full" }
+        [permissions.only-mode]
+        network = { mode = "full" }
+        [permissions.unlimited]
+        extends = "table"
+        network = { mode = "full", enabled = true }
+    "#;
+    let tables = parse_permissions(text, "plenipo.toml").unwrap();
+    let roots = WorkspaceRoots::new(Path::new("/home/dev/ws"), None, false).unwrap();
+    let meaning = |name: &str| match tables.profile(name, &roots) {
+        Ok(PermissionProfile::Managed { network: Network::Limited(hosts), .. }) => {
+            let hosts = hosts.iter().map(|(host, access)| format!("{} {host}", access.as_str()));
+            format!("{name}: limited, {}", hosts.collect::<Vec<_>>().join(", "))
+        }
+        Ok(PermissionProfile::Managed { network, .. }) => format!("{name}: {}", network.as_str()),
+        other => format!("{name}: {other:?}"),
+    };
+    let names = ["listed", "table", "nothing", "child", "off", "on-again", "full", "only-mode"];
+    insta::assert_snapshot!(names.map(meaning).join("\n"), @r"
+    listed: limited, allow example.org, allow *.example.net:8443
+    table: limited, deny ads.example.org, allow *.example.org
+    nothing: limited, 
+    child: limited, allow ads.example.org, allow more.example, allow *.example.org
+    off: restricted
+    on-again: limited, deny ads.example.org, allow *.example.org
+    full: enabled
+    only-mode: restricted
+    ");
+    let error = tables.profile("unlimited", &roots).unwrap_err();
+    insta::assert_snapshot!(error, @"plenipo.toml:8: permissions.table.network.domains: only a limited network can be held to domains");
+    let wrong = [
+        "mode = \"open\"",
+        "mode = true",
+        "domains = \"a.org\"",
+        "domains = [1]",
+        "domains = [\"*\"]",
+        "domains = { \"https://a.org\" = \"allow\" }",
+        "domains = { \"a.org\" = \"read\" }",
+        "domain = []",
+    ];
+    let refused = wrong.map(|line| {
+        let text = format!("[permissions.a.network]\n{line}\n");
+        parse_permissions(&text, "plenipo.toml").unwrap_err().to_string()
+    });
+    insta::assert_snapshot!(refused.join("\n"), @r#"
+    plenipo.toml:2: permissions.a.network.mode: expected one of limited, full, found "open"
+    plenipo.toml:2: permissions.a.network.mode: expected a string, found true
+    plenipo.toml:2: permissions.a.network.domains: expected a table or an array of domains, found "a.org"
+    plenipo.toml:2: permissions.a.network.domains: expected a string, found 1
+    plenipo.toml:2: permissions.a.network.domains: must have `*` only as `*.NAME` (all below NAME) or `**.NAME` (NAME, too), found "*"
+    plenipo.toml:2: permissions.a.network.domains."https://a.org": must be a host, not a URL, found "https://a.org"
+    plenipo.toml:2: permissions.a.network.domains."a.org": expected one of allow, deny, found "read"
+    plenipo.toml:2: permissions.a.network.domain: unknown key
     "#);
 }

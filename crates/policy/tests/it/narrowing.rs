@@ -185,3 +185,33 @@ fn globs_that_the_limit_denies_are_kept_and_as_deep() {
     assert_eq!(shallow.within(&limit), Err(missing));
     assert_eq!(limit.within(&shallow), Ok(()));
 }
+
+#[test]
+fn a_limited_network_is_between_none_and_all() {
+    let with = |network: &str| of(&format!("extends = \":read-only\"\nnetwork = {network}"));
+    let none = named("", ":read-only");
+    let all = with("{ enabled = true }");
+    let some = with("{ mode = \"limited\", domains = [\"*.example.org\"] }");
+    let fewer = with("{ mode = \"limited\", domains = [\"a.example.org\"] }");
+    let others = with("{ mode = \"limited\", domains = [\"example.net\"] }");
+    let holed = with(
+        "{ mode = \"limited\", domains = { \"*.example.org\" = \"allow\", \"a.example.org\" = \"deny\" } }",
+    );
+    for (own, limit, expected) in [
+        (&none, &some, ""),
+        (&some, &some, ""),
+        (&some, &all, ""),
+        (&fewer, &some, ""),
+        (&holed, &some, ""),
+        (&some, &none, "it enables the network, which the limit restricts"),
+        (&all, &some, "it enables the network, which the limit restricts"),
+        (&some, &fewer, "it allows the host *.example.org, which the limit does not allow"),
+        (&others, &some, "it allows the host example.net, which the limit does not allow"),
+        (&some, &holed, "it does not deny the host a.example.org, which the limit denies"),
+        (&fewer, &holed, "it does not deny the host a.example.org, which the limit denies"),
+    ] {
+        let found =
+            own.within(limit).map_or_else(|widening| widening.to_string(), |()| String::new());
+        assert_eq!(found, expected);
+    }
+}

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use plenipo_policy::{
-    Access, Entry, EntryPath, FileSystem, FileSystemPolicy, Network, PermissionProfile,
+    Access, Entry, EntryPath, FileSystem, FileSystemPolicy, HostAccess, Network, PermissionProfile,
     ResolveContext, RestrictedFileSystem, Special, State,
 };
 use proptest::option;
@@ -45,7 +45,23 @@ fn entries() -> impl Strategy<Value = Entry> {
 }
 
 fn profiles() -> impl Strategy<Value = PermissionProfile> {
-    let network = || prop::sample::select(vec![Network::Restricted, Network::Enabled]);
+    let patterns = vec![
+        "a.b",
+        "*.a.b:22",
+        "**.c",
+        "10.0.0.0/8",
+        "[fd00::/8]:443",
+        "[::1]",
+        "xn--bcher-kva.de",
+    ];
+    let access = prop::sample::select(vec![HostAccess::Allow, HostAccess::Deny]);
+    let hosts =
+        prop::collection::vec((prop::sample::select(patterns), access), 0..4).prop_map(|hosts| {
+            let hosts =
+                hosts.into_iter().filter_map(|(text, access)| Some((text.parse().ok()?, access)));
+            Network::Limited(hosts.collect())
+        });
+    let network = || prop_oneof![Just(Network::Restricted), Just(Network::Enabled), hosts.clone()];
     let restricted = (prop::collection::vec(entries(), 0..12), option::of(1_usize..1000));
     let restricted = restricted.prop_map(|(entries, depth)| {
         let mut restricted = RestrictedFileSystem::new(entries);
