@@ -6,6 +6,7 @@
 
 mod cancel;
 mod flight;
+pub(crate) mod mirror;
 pub(crate) mod progress;
 
 use std::fmt;
@@ -128,11 +129,17 @@ impl Connection {
         let flight = flight::Flight::new(self, request);
         // Held to the end: what was agreed about the tool is what is called.
         let catalog = flight.catalog().await?;
-        may_call(catalog.find(&request.tool), request).map_err(RequestFault::Fault)?;
-        let result = match flight.fly().await {
+        let tool = may_call(catalog.find(&request.tool), request).map_err(RequestFault::Fault)?;
+        let result = match flight.fly(tool).await {
             Err(RequestFault::Peer(error)) if self.is_of_another_era(&error) => {
                 self.renegotiate(&error).await?;
-                flight.fly().await?
+                flight.fly(tool).await?
+            }
+            Err(RequestFault::Peer(error)) if self.has_old_schema(&error) => {
+                let catalog = flight.catalog_after(catalog.revision()).await?;
+                let found = catalog.find(&request.tool);
+                let tool = may_call(found, request).map_err(RequestFault::Fault)?;
+                flight.fly(tool).await?
             }
             landed => landed?,
         };
@@ -186,11 +193,11 @@ impl CallOutcome {
     }
 }
 
-fn may_call(found: Lookup<'_>, request: &CallRequest) -> Result<(), Fault> {
+fn may_call<'a>(found: Lookup<'a>, request: &CallRequest) -> Result<&'a Tool, Fault> {
     match found {
         Lookup::Found(tool) => match &request.prepared {
             Some(prepared) if prepared != tool => Err(Fault::ToolChanged),
-            _ => Ok(()),
+            _ => Ok(tool),
         },
         Lookup::Disabled => Err(Fault::ToolDisabled),
         Lookup::Dropped(tool) => {

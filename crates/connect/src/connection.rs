@@ -2,6 +2,7 @@
 
 mod backing;
 mod era;
+mod extensions;
 mod http;
 mod start;
 
@@ -16,6 +17,7 @@ use plenipo_wire::{Fragment, object};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::call::mirror::drop_badly_annotated;
 use crate::catalog::{self, Catalog};
 use crate::error::{ConnectError, Fault, Operation};
 use crate::negotiate::{Agreement, Era, ModernMeta, ServerIdentity};
@@ -210,8 +212,22 @@ impl Connection {
         self.backing.shut_down(&self.peer, self.options.grace).await
     }
 
+    /// Whether arguments may have to be repeated as headers.
+    pub(crate) fn mirrors(&self) -> bool {
+        self.backing.is_http() && self.modern().is_some()
+    }
+
     pub(crate) async fn catalog_within(
         &self,
+        limit: Duration,
+    ) -> Result<Arc<Catalog>, RequestFault> {
+        self.catalog_after(0, limit).await
+    }
+
+    /// The current catalog, listed again unless its revision is over `stale`.
+    pub(crate) async fn catalog_after(
+        &self,
+        stale: u64,
         limit: Duration,
     ) -> Result<Arc<Catalog>, RequestFault> {
         let mut listing = match self.catalog.try_lock() {
@@ -221,14 +237,19 @@ impl Connection {
             }
         };
         let changes = self.peer.list_changes.load(Ordering::Acquire);
-        if let Some(current) = listing.as_ref().filter(|listing| listing.changes == changes) {
+        let is_current =
+            |listing: &&Listing| listing.changes == changes && listing.catalog.revision() > stale;
+        if let Some(current) = listing.as_ref().filter(is_current) {
             return Ok(Arc::clone(&current.catalog));
         }
         let has_tools = object::member(self.agreement.capabilities.as_raw(), "tools").is_some();
-        let listed = match has_tools {
+        let mut listed = match has_tools {
             true => self.list(limit).await?,
             false => catalog::Listed::default(),
         };
+        if self.mirrors() {
+            drop_badly_annotated(&mut listed);
+        }
         if let Some(first) = listed.dropped.first() {
             self.peer.warn_once(WarningKind::DroppedTools, || {
                 let name = first.name.as_deref().map(shown).unwrap_or_default();

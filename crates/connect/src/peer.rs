@@ -17,6 +17,7 @@ use tokio::time::timeout;
 pub(crate) use receive::read;
 use warnings::Warnings;
 
+use crate::call::mirror::Mirrored;
 use crate::error::{Fault, PeerError};
 use crate::negotiate::Era;
 use crate::observer::{Event, Observer};
@@ -53,6 +54,8 @@ pub(crate) struct Outgoing<'a> {
     pub(crate) method: &'a str,
     /// What the request is about, if that has a name.
     pub(crate) name: Option<&'a str>,
+    /// Arguments that are headers, too.
+    pub(crate) mirrored: Mirrored,
     body: Option<Bytes>,
 }
 
@@ -128,7 +131,7 @@ impl Peer {
             }
             Link::Http(_) => Some(body(write)),
         };
-        Ok(Outgoing { id, method, name: None, body })
+        Ok(Outgoing { id, method, name: None, mirrored: Mirrored::new(), body })
     }
 
     /// Sends what was queued and waits for the answer.
@@ -138,8 +141,9 @@ impl Peer {
         receiver: oneshot::Receiver<Reply>,
     ) -> Result<Reply, RequestFault> {
         if let (Link::Http(http), Some(body)) = (&self.link, outgoing.body) {
-            let Outgoing { id, method, name, .. } = outgoing;
-            return http.exchange(self, Question { id, method, name, body }, receiver).await;
+            let Outgoing { id, method, name, mirrored, .. } = outgoing;
+            let question = Question { id, method, name, mirrored, body };
+            return http.exchange(self, question, receiver).await;
         }
         self.flush().await?;
         receiver.await.map_err(|_| RequestFault::Fault(Fault::ShutDown))

@@ -30,6 +30,7 @@ mod id;
 mod incoming;
 mod line;
 pub mod object;
+pub mod param_headers;
 pub mod protocol;
 pub mod sse;
 pub mod views;

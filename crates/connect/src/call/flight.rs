@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::CallRequest;
 use super::progress::ProgressSink;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Tool};
 use crate::connection::Connection;
 use crate::error::Fault;
 use crate::peer::{Outgoing, Peer, RequestFault};
@@ -47,10 +47,15 @@ impl<'a> Flight<'a> {
 
     /// The catalog, listed if need be; under the call's own limits.
     pub(super) async fn catalog(&self) -> Result<Arc<Catalog>, RequestFault> {
+        self.catalog_after(0).await
+    }
+
+    /// A catalog that is newer than `revision`.
+    pub(super) async fn catalog_after(&self, revision: u64) -> Result<Arc<Catalog>, RequestFault> {
         let limit = self.connection.options.start_timeout.min(self.idle).min(self.total);
         tokio::select! {
             biased;
-            catalog = self.connection.catalog_within(limit) => catalog,
+            catalog = self.connection.catalog_after(revision, limit) => catalog,
             reason = self.cancelled() => {
                 Err(RequestFault::Fault(Fault::Cancelled { reason: Some(reason) }))
             }
@@ -65,19 +70,22 @@ impl<'a> Flight<'a> {
         }
     }
 
-    pub(super) async fn fly(&self) -> Result<Box<RawValue>, RequestFault> {
+    pub(super) async fn fly(&self, tool: &Tool) -> Result<Box<RawValue>, RequestFault> {
         let peer = &*self.connection.peer;
+        let mirrored = self.connection.mirrored(tool, self.request.arguments.as_ref());
+        let mirrored = mirrored.map_err(RequestFault::Fault)?;
         let sink = self.request.progress.clone().map(ProgressSink::new).map(Arc::new);
         let (id, receiver) = peer.pending.register(sink.clone()).map_err(RequestFault::Closed)?;
         let mut in_flight = InFlight { peer, id, armed: false };
         let queued = self.meta(id).and_then(|meta| self.queue(id, meta.as_ref()));
-        let outgoing = match queued {
+        let mut outgoing = match queued {
             Ok(outgoing) => outgoing,
             Err(fault) => {
                 peer.pending.forget(id);
                 return Err(RequestFault::Fault(fault));
             }
         };
+        outgoing.mirrored = mirrored;
         in_flight.armed = true;
         let landed = self.wait(outgoing, receiver, sink.as_deref()).await;
         match landed {

@@ -30,6 +30,10 @@ impl Backing {
         }
     }
 
+    pub(super) fn is_http(&self) -> bool {
+        matches!(self, Self::Http(_))
+    }
+
     pub(super) fn reach(&self) -> ServerReach {
         match self {
             Self::Process { .. } => ServerReach::LocalStdio,

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use plenipo_authority::AttachError;
+use plenipo_wire::param_headers::ValueFault;
 use plenipo_wire::{ErrorObject, Fragment, LineTooLong, ViewError, protocol};
 use thiserror::Error;
 
@@ -141,6 +142,9 @@ pub enum Fault {
     /// Arguments have to be an object; nothing was sent.
     #[error("the arguments are not a JSON object")]
     ArgumentsNotObject,
+    /// An argument that has to be a header as well cannot be one; nothing was sent.
+    #[error("{0}")]
+    ArgumentHeader(ValueFault),
     /// The captured authority does not belong to this connection; nothing was sent.
     #[error("authority changed: it was captured for {captured}, the server's is {actual}")]
     AuthorityChanged {
@@ -240,7 +244,9 @@ impl Fault {
             Self::Http(fault) => fault.kind(),
             Self::TimedOut { .. } => ErrorKind::Timeout,
             Self::Cancelled { .. } => ErrorKind::Cancelled,
-            Self::NoSuchTool { .. } | Self::ArgumentsNotObject => ErrorKind::Usage,
+            Self::NoSuchTool { .. } | Self::ArgumentsNotObject | Self::ArgumentHeader(_) => {
+                ErrorKind::Usage
+            }
             Self::ToolDisabled
             | Self::ToolChanged
             | Self::AuthorityChanged { .. }

@@ -40,6 +40,7 @@ pub use authorizer::{
 };
 pub use client::{HttpClient, HttpClientOptions, ProxyRules};
 pub(crate) use exchange::Question;
+pub(crate) use headers::encoded;
 pub(crate) use link::HttpLink;
 pub(crate) use session::Protocol;
 

@@ -58,12 +58,33 @@ async fn modern_server_request_is_rejected() {
     connection.shut_down().await;
     let warnings = web.seen.warnings();
     assert!(warnings.len() == 1 && warnings[0].contains("`ping`"), "{warnings:?}");
-    let log = web.log();
-    assert_eq!(
-        log,
-        ["server/discover", "tools/list", "tools/call"],
-        "modern_client_never_posts_response"
-    );
+    assert_eq!(web.log(), ["server/discover", "tools/list", "tools/call"]);
+}
+
+#[tokio::test]
+async fn modern_client_never_posts_response() {
+    let web = Web::modern(|seen| {
+        let asks = [PING.to_owned(), SAMPLING.to_owned()].map(|data| event(&data)).concat();
+        let answer = match seen.method()?.as_str() {
+            // Asked before the era is known, and after.
+            "server/discover" => seen.result(
+                r#"{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"resultType":"complete"}"#,
+            ),
+            "tools/call" => seen.says("done"),
+            _ => return None,
+        };
+        Some(Answer::chunked(&format!("{asks}{}", event(&answer))))
+    })
+    .await;
+    let connection = web.connect().await.unwrap();
+    assert_eq!(said(&connection, "hi", "{}").await, "done");
+    connection.shut_down().await;
+    for seen in web.requests() {
+        assert_eq!(seen.verb, "POST");
+        assert!(seen.method().is_some() && seen.id() != "null", "one request: {}", seen.body);
+        assert!(seen.body.starts_with('{'), "no batch: {}", seen.body);
+    }
+    assert_eq!(web.requests().len(), 3);
 }
 
 #[tokio::test]

@@ -380,3 +380,56 @@ async fn version_error_midlife_renegotiates_once() {
     assert!(matches!(error.fault(), Fault::UnsupportedVersion { .. }), "{error}");
     assert_eq!(web.count("tools/call"), 1);
 }
+
+#[tokio::test]
+async fn discover_result_parsed_and_cached() {
+    let web = Web::modern(|seen| {
+        let result = r#"{"supportedVersions":["2027-01-01","2026-07-28"],"capabilities":{"tools":{},"x":[1.10]},
+            "instructions":"ask first","ttlMs":60000,"cacheScope":"public","resultType":"complete",
+            "_meta":{"io.modelcontextprotocol/serverInfo":{"name":"n","title":"T","version":"3"}}}"#;
+        (seen.method()? == "server/discover").then(|| Answer::json(&seen.result(result)))
+    })
+    .await;
+    let connection = web.connect().await.unwrap();
+    assert_eq!(connection.era().version(), "2026-07-28");
+    assert_eq!(connection.capabilities().as_str(), r#"{"tools":{},"x":[1.10]}"#);
+    assert_eq!(connection.instructions(), Some("ask first"));
+    let identity = connection.identity();
+    assert_eq!(
+        (&*identity.name, identity.title.as_deref(), &*identity.version),
+        ("n", Some("T"), "3")
+    );
+    for _ in 0..3 {
+        said(&connection, "hi", "{}").await;
+    }
+    assert_eq!(web.count("server/discover"), 1);
+}
+
+#[tokio::test]
+async fn extension_absent_reverts_to_core() {
+    let offering = |extensions: &'static str| {
+        Web::modern(move |seen| {
+            let result = format!(
+                r#"{{"supportedVersions":["2026-07-28"],"capabilities":{{"tools":{{}}{extensions}}}}}"#
+            );
+            (seen.method()? == "server/discover").then(|| Answer::json(&seen.result(&result)))
+        })
+    };
+    let tasks = "io.modelcontextprotocol/tasks";
+    for (extensions, settings) in [
+        ("", None),
+        (r#","extensions":null"#, None),
+        (r#","extensions":{"com.example/other":{}}"#, None),
+        (r#","extensions":{"io.modelcontextprotocol/tasks":true}"#, None),
+        (r#","extensions":{"io.modelcontextprotocol/tasks":{"a":1.0}}"#, Some(r#"{"a":1.0}"#)),
+    ] {
+        let web = offering(extensions).await;
+        let connection = web.connect().await.unwrap();
+        assert_eq!(connection.extension(tasks).map(|raw| raw.get()), settings, "{extensions}");
+        assert_eq!(said(&connection, "hi", "{}").await, "hi", "the core works without");
+    }
+    let web = offering(r#","extensions":{"tasks":{},"-/tasks":{}}"#).await;
+    let connection = web.connect().await.unwrap();
+    assert!(connection.extension("tasks").is_none(), "the prefix is mandatory");
+    assert!(connection.extension("-/tasks").is_none());
+}

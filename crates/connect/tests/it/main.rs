@@ -14,6 +14,7 @@ mod catalog;
 mod fleet;
 mod http_authorizer;
 mod http_calls;
+mod http_headers;
 mod http_negotiation;
 mod http_network;
 mod http_tls;

@@ -248,3 +248,27 @@ async fn server_name_never_keys_policy() {
     let entry = fake.log("in");
     assert_eq!(member(&entry[0], "method").as_deref(), Some("server/discover"));
 }
+
+#[tokio::test]
+async fn one_stdio_process_serves_many_sessions() {
+    let fake = Fake::new("peer", &[("F_ERA", "modern")]);
+    let connection = std::sync::Arc::new(fake.start().await.unwrap());
+    let mut conversations = tokio::task::JoinSet::new();
+    for conversation in 0..8 {
+        let connection = std::sync::Arc::clone(&connection);
+        conversations.spawn(async move {
+            for turn in 0..5 {
+                let arguments = format!("{{\"conversation\":{conversation},\"turn\":{turn}}}");
+                let line = said(&connection, "line", &arguments).await;
+                assert!(line.contains(&arguments), "{line}");
+            }
+        });
+    }
+    while let Some(ended) = conversations.join_next().await {
+        ended.unwrap();
+        assert_eq!(fake.processes(), 1, "one conversation's end is not the process's");
+    }
+    connection.shut_down().await;
+    assert_eq!(fake.params("server/discover").len(), 1);
+    assert_eq!(fake.params("tools/call").len(), 40);
+}

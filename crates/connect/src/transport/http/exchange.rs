@@ -23,6 +23,7 @@ use super::headers;
 use super::link::HttpLink;
 use super::post::{Message, challenge};
 use super::session::Session;
+use crate::call::mirror::Mirrored;
 use crate::error::{Fault, HttpFault};
 use crate::peer::{Peer, RequestFault};
 use crate::pending::Reply;
@@ -38,6 +39,7 @@ pub(crate) struct Question<'a> {
     pub(crate) id: i64,
     pub(crate) method: &'a str,
     pub(crate) name: Option<&'a str>,
+    pub(crate) mirrored: Mirrored,
     pub(crate) body: Bytes,
 }
 
@@ -94,8 +96,8 @@ impl HttpLink {
                 methods::INITIALIZE | methods::DISCOVER => Session::none().into(),
                 _ => self.sessions.current(),
             };
-            let &Question { method, name, .. } = question;
-            let message = Message { method, name, body: question.body.clone() };
+            let &Question { method, name, ref mirrored, ref body, .. } = question;
+            let message = Message { method, name, mirrored, body: body.clone() };
             let response = self.post(&session, message).await?;
             match self.take(peer, question, &session, response).await? {
                 Taken::Answered => return Ok(()),

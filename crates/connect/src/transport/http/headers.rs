@@ -37,7 +37,9 @@ pub(super) fn checked(name: &str, value: &str) -> Result<(HeaderName, HeaderValu
     let fault = |reason| HttpFault::Header { name: crate::text::shown(name), reason };
     let parsed = HeaderName::from_bytes(name.as_bytes());
     let parsed = parsed.map_err(|_| fault("does not have a header's name"))?;
-    check_name(&parsed)?;
+    if check_name(&parsed).is_err() {
+        return Err(fault("is not for you to set"));
+    }
     let value = HeaderValue::from_str(value)
         .map_err(|_| fault("has a value with characters no header may have"))?;
     Ok((parsed, value))
@@ -53,9 +55,9 @@ pub(super) fn check_name(name: &HeaderName) -> Result<(), HttpFault> {
     Ok(())
 }
 
-/// The value of `Mcp-Name`: as it is when that survives in a header, else in Base64 between marks
+/// The value of `Mcp-Name` and `Mcp-Param-…`: as it is when that survives in a header, else in Base64 between marks
 /// (revision 2026-07-28, "Standard Request Headers"). What looks like the marks is encoded as well.
-pub(super) fn encoded(text: &str) -> HeaderValue {
+pub(crate) fn encoded(text: &str) -> HeaderValue {
     let plain = text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
         && !text.starts_with(' ')
         && !text.ends_with(' ')

@@ -113,7 +113,7 @@ impl HttpLink {
     /// say so again when it is asked something.
     pub(crate) async fn notify(&self, method: &str, body: Bytes) -> Result<(), RequestFault> {
         let session = self.sessions.current();
-        let message = Message { method, name: None, body };
+        let message = Message { method, name: None, mirrored: &[], body };
         let response = self.post(&session, message).await?;
         let fault = super::post::status_fault(response.status());
         let_end(response.into_body());
@@ -138,7 +138,7 @@ impl HttpLink {
             return false;
         }
         let errand = async move {
-            let message = Message { method: "", name: None, body };
+            let message = Message { method: "", name: None, mirrored: &[], body };
             // What becomes of it concerns nobody: the request it belongs to tells more.
             if let Ok(response) = link.post(&session, message).await {
                 let_end(response.into_body());

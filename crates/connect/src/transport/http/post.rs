@@ -1,7 +1,7 @@
 //! What each kind of HTTP request carries beside credentials.
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use hyper::body::Incoming;
 use plenipo_wire::protocol::{MODERN_VERSION, methods};
 
@@ -23,6 +23,7 @@ pub(super) struct Message<'a> {
     pub(super) method: &'a str,
     /// The tool, prompt or resource it is about.
     pub(super) name: Option<&'a str>,
+    pub(super) mirrored: &'a [(HeaderName, HeaderValue)],
     pub(super) body: Bytes,
 }
 
@@ -33,7 +34,7 @@ impl HttpLink {
         session: &Session,
         message: Message<'_>,
     ) -> Result<Response<Incoming>, HttpFault> {
-        let Message { method, name, body } = message;
+        let Message { method, name, mirrored, body } = message;
         let probes = method == methods::DISCOVER;
         let mut headers = HeaderMap::with_capacity(16);
         headers.insert(header::ACCEPT, ACCEPT_BOTH);
@@ -46,6 +47,7 @@ impl HttpLink {
             if let Some(name) = name {
                 headers.insert(headers::NAME, headers::encoded(name));
             }
+            headers.extend(mirrored.iter().cloned());
         }
         let operation = Operation::new(method, name);
         let delivery = Delivery { method: Method::POST, session, operation, headers, body };
