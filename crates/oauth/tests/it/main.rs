@@ -1,0 +1,1 @@
+//! Flows against a fake authorization server that is a function.
