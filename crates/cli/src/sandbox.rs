@@ -56,9 +56,9 @@ pub(crate) fn run(arguments: SandboxArguments, global: &Global) -> ExitCode {
         // What a caller names can't have a say about a state.
         return Failure::usage("--config cannot be used with --sandbox-state-json").report();
     }
-    let (report, for_refusal) = match report_descriptors(arguments.report_fd) {
-        Ok(pair) => pair,
-        Err(error) => return refuse(&error, None),
+    let report = match arguments.report_fd.map(plenipo_launch::take_inherited).transpose() {
+        Ok(report) => report,
+        Err(error) => return refuse(&error),
     };
     let request = match arguments.sandbox_state_json.as_deref() {
         Some(text) => from_state(text, &arguments),
@@ -66,7 +66,7 @@ pub(crate) fn run(arguments: SandboxArguments, global: &Global) -> ExitCode {
             Ok(request) => request,
             Err(failure) if failure.code() == Code::Refused => Err(as_refusal(&failure)),
             Err(failure) => {
-                write_refusal(&as_refusal(&failure), for_refusal);
+                write_refusal(&as_refusal(&failure), report);
                 return failure.report();
             }
         },
@@ -76,34 +76,28 @@ pub(crate) fn run(arguments: SandboxArguments, global: &Global) -> ExitCode {
             Ok(report) => explain::show(&report, global.json),
             Err(error) => {
                 explain::show_refusal(&error, global.json);
-                refuse(&error, for_refusal)
+                refuse(&error)
             }
         };
     }
-    let outcome = request.and_then(|mut request| {
-        request.report = report;
-        launch(request)
-    });
-    match outcome {
-        Ok(code) => ExitCode::from(code),
-        Err(error) => refuse(&error, for_refusal),
-    }
+    let outcome = match request {
+        Ok(mut request) => {
+            request.report = report;
+            launch(request)
+        }
+        Err(error) => {
+            write_refusal(&error, report);
+            Err(error)
+        }
+    };
+    outcome.map_or_else(|error| refuse(&error), ExitCode::from)
 }
 
 fn as_refusal(failure: &Failure) -> LaunchError {
     LaunchError::new(ErrorKind::Invalid, failure.message())
 }
 
-type ReportPair = (Option<OwnedFd>, Option<OwnedFd>);
-
-/// The descriptor twice: one goes into the sandbox and is closed there, one stays for a refusal.
-fn report_descriptors(number: Option<i32>) -> Result<ReportPair, LaunchError> {
-    let Some(number) = number else { return Ok((None, None)) };
-    let first = plenipo_launch::inherited_descriptor(number)?;
-    let second = plenipo_launch::inherited_descriptor(number)?;
-    Ok((Some(first), Some(second)))
-}
-
+/// For what is refused before there is a request; a launch writes its own.
 fn write_refusal(error: &LaunchError, report: Option<OwnedFd>) {
     if let Some(report) = report {
         // The exit code and stderr still say it if the reader is gone.
@@ -111,8 +105,7 @@ fn write_refusal(error: &LaunchError, report: Option<OwnedFd>) {
     }
 }
 
-fn refuse(error: &LaunchError, report: Option<OwnedFd>) -> ExitCode {
-    write_refusal(error, report);
+fn refuse(error: &LaunchError) -> ExitCode {
     let paint = terminal::stderr();
     let sentence = with_sources(error);
     terminal::tell(&format!("{} the sandbox refused: {sentence}", paint.red("plenipo:")));

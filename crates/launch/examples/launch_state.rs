@@ -15,9 +15,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use plenipo_launch::{
-    LaunchError, LaunchRequest, Protections, Rung, explain, inherited_descriptor, launch,
-};
+use plenipo_launch::{LaunchRequest, Protections, Rung, explain, launch, take_inherited};
 use plenipo_policy::State;
 
 const REFUSED: u8 = 125;
@@ -49,7 +47,7 @@ fn main() -> ExitCode {
         Err(error) => return say(&*error),
     };
     // Taken over before anything else is opened: a descriptor of this program's own could get the same number.
-    let report = match arguments.report.map(inherited_descriptor).transpose() {
+    let report = match arguments.report.map(take_inherited).transpose() {
         Ok(report) => report,
         Err(error) => return say(&error),
     };
@@ -57,19 +55,23 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: Arguments, report: Option<OwnedFd>) -> Result<ExitCode, Box<dyn Error>> {
-    let refusals = report.as_ref().map(OwnedFd::try_clone).transpose()?;
     let only_explain = arguments.explain;
     let mut request = request(arguments)?;
     if only_explain {
         return Ok(match explain(&request) {
             Ok(report) => show(&report.to_line()),
-            Err(error) => refuse(&error, refusals),
+            Err(error) => {
+                if let Some(report) = report {
+                    std::fs::File::from(report).write_all(error.to_line().as_bytes())?;
+                }
+                say(&error)
+            }
         });
     }
     request.report = report;
     match launch(request) {
         Ok(code) => Ok(ExitCode::from(code)),
-        Err(error) => Ok(refuse(&error, refusals)),
+        Err(error) => Ok(say(&error)),
     }
 }
 
@@ -126,14 +128,6 @@ fn parse(mut words: impl Iterator<Item = OsString>) -> Result<Arguments, Box<dyn
         }
     }
     Ok(arguments)
-}
-
-fn refuse(error: &LaunchError, report: Option<OwnedFd>) -> ExitCode {
-    if let Some(report) = report {
-        // The exit code and stderr still say it if the reader is gone.
-        drop(std::fs::File::from(report).write_all(error.to_line().as_bytes()));
-    }
-    say(error)
 }
 
 fn say(error: &dyn Error) -> ExitCode {

@@ -1,4 +1,10 @@
 //! What a sandbox's first process tells its launcher over a pipe: that it is complete, or why it is not.
+//!
+//! If there is a report to write, a second pipe holds the command back until the launcher has written and closed it:
+//!
+//! ```text
+//! first process  complete ──▶ launcher  writes the report, closes it ──▶ first process  starts the command
+//! ```
 
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,35 +19,53 @@ const MAX_BYTES: u64 = 64 * 1024;
 /// In place of a refusal.
 const STARTED: &str = "started";
 
-/// The first process's end.
-pub(crate) struct ToLauncher(OwnedFd);
+/// In the other direction, when the report is written.
+const GO_ON: [u8; 1] = [1];
 
-/// The launcher's end.
-pub(crate) struct FromFirst(OwnedFd);
+/// The first process's ends.
+pub(crate) struct ToLauncher {
+    pipe: OwnedFd,
+    gate: Option<OwnedFd>,
+}
+
+/// The launcher's ends.
+pub(crate) struct FromFirst {
+    pipe: OwnedFd,
+    gate: Option<OwnedFd>,
+}
+
+/// What the command waits for; dropped without being opened, it never starts.
+#[must_use]
+pub(crate) struct Gate(Option<OwnedFd>);
 
 /// How the building ended.
 pub(crate) enum Answer {
-    /// The sandbox is complete; the command starts now.
-    Started,
+    /// The sandbox is complete; the command starts as soon as the gate is open.
+    Started(Gate),
     Refused(LaunchError),
     /// The first process ended without a word.
     Nothing,
 }
 
-/// Both ends, closed on exec.
-pub(crate) fn pair() -> Result<(FromFirst, ToLauncher), LaunchError> {
-    let (ours, theirs) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
-        .map_err(|error| LaunchError::step("make a pipe", error))?;
-    Ok((FromFirst(ours), ToLauncher(theirs)))
+/// Both sides' ends, closed on exec; `gated` if the command has to wait for the launcher.
+pub(crate) fn pair(gated: bool) -> Result<(FromFirst, ToLauncher), LaunchError> {
+    let pipe = || {
+        rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
+            .map_err(|error| LaunchError::step("make a pipe", error))
+    };
+    let (ours, theirs) = pipe()?;
+    let (waiting, opening) = if gated { Some(pipe()?) } else { None }.unzip();
+    let launcher = ToLauncher { pipe: theirs, gate: waiting };
+    Ok((FromFirst { pipe: ours, gate: opening }, launcher))
 }
 
 impl FromFirst {
     /// Waits until the first process has closed its end.
     pub(crate) fn wait(self) -> Answer {
         let mut text = String::new();
-        match std::fs::File::from(self.0).take(MAX_BYTES).read_to_string(&mut text) {
+        match std::fs::File::from(self.pipe).take(MAX_BYTES).read_to_string(&mut text) {
             Ok(0) => return Answer::Nothing,
-            Ok(_) if text == STARTED => return Answer::Started,
+            Ok(_) if text == STARTED => return Answer::Started(Gate(self.gate)),
             _ => {}
         }
         let refusal = serde_json::from_str(&text).map(LaunchError::from_refusal);
@@ -54,13 +78,27 @@ pub(crate) fn ended_early() -> LaunchError {
     LaunchError::new(ErrorKind::Setup, "build the sandbox: its first process ended early")
 }
 
+impl Gate {
+    /// Lets the command start.
+    pub(crate) fn open(self) {
+        if let Some(gate) = self.0 {
+            // A first process that is gone needs no word; its end says so.
+            drop(std::fs::File::from(gate).write_all(&GO_ON));
+        }
+    }
+}
+
 impl ToLauncher {
-    pub(crate) fn over(pipe: OwnedFd) -> Self {
-        Self(pipe)
+    pub(crate) fn over(pipe: OwnedFd, gate: Option<OwnedFd>) -> Self {
+        Self { pipe, gate }
     }
 
-    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+    pub(crate) fn pipe(&self) -> BorrowedFd<'_> {
+        self.pipe.as_fd()
+    }
+
+    pub(crate) fn gate(&self) -> Option<BorrowedFd<'_>> {
+        self.gate.as_ref().map(AsFd::as_fd)
     }
 
     /// The kernel sends `signal` to this process when the launcher ends; if it ended before that was set, the pipe shows
@@ -68,7 +106,7 @@ impl ToLauncher {
     pub(crate) fn die_with_launcher(&self, signal: Signal) -> Result<(), LaunchError> {
         rustix::process::set_parent_process_death_signal(Some(signal))
             .map_err(|error| LaunchError::step("tie the sandbox to its launcher", error))?;
-        let mut ends = [PollFd::new(&self.0, PollFlags::empty())];
+        let mut ends = [PollFd::new(&self.pipe, PollFlags::empty())];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         poll(&mut ends, Some(&now)).map_err(|error| LaunchError::step("look at a pipe", error))?;
         if ends.iter().any(|end| end.revents().contains(PollFlags::ERR)) {
@@ -80,9 +118,13 @@ impl ToLauncher {
         Ok(())
     }
 
-    /// The last word of a first process that goes on.
-    pub(crate) fn started(self) {
+    /// The last word of a first process that goes on, once the launcher lets it. `false`: the launch is refused after all,
+    /// or the launcher is gone.
+    pub(crate) fn started(mut self) -> bool {
+        let gate = self.gate.take();
         self.say(STARTED);
+        let opened = |gate: OwnedFd| std::fs::File::from(gate).read_exact(&mut [0; GO_ON.len()]);
+        gate.is_none_or(|gate| opened(gate).is_ok())
     }
 
     /// The last word of one that does not.
@@ -92,6 +134,6 @@ impl ToLauncher {
 
     /// If the launcher is gone there is nobody to tell, and the kernel ends this process too.
     fn say(self, text: &str) {
-        drop(std::fs::File::from(self.0).write_all(text.as_bytes()));
+        drop(std::fs::File::from(self.pipe).write_all(text.as_bytes()));
     }
 }

@@ -15,11 +15,11 @@ use rustix::thread::CapabilitySet;
 
 use crate::describe::describe;
 use crate::error::{ErrorKind, Lack, LaunchError};
-use crate::handshake::{Answer, FromFirst, ToLauncher, ended_early};
+use crate::handshake::{Answer, FromFirst, Gate, ToLauncher, ended_early};
 use crate::init;
-use crate::launcher::{LaunchRequest, write_report};
+use crate::launcher::LaunchRequest;
 use crate::prepare::Prepared;
-use crate::report::EnforcementReport;
+use crate::report::{EnforcementReport, write_line};
 use crate::rung::{Rung, RungAttempt, order};
 use crate::supervise::{reap, supervise};
 use crate::sys::{self, SignalMask};
@@ -72,9 +72,9 @@ impl<'a> Climb<'a> {
     }
 
     /// Runs the command on the best rung.
-    pub(crate) fn run(mut self, mut report: Option<OwnedFd>) -> Result<u8, LaunchError> {
+    pub(crate) fn run(mut self, report: &mut Option<OwnedFd>) -> Result<u8, LaunchError> {
         for rung in self.rungs() {
-            if let Some((code, _)) = self.try_rung(rung, &mut report)? {
+            if let Some((code, _)) = self.try_rung(rung, report)? {
                 return Ok(code);
             }
         }
@@ -193,6 +193,16 @@ impl Attempt<'_> {
         self.request.terminal && self.purpose == Purpose::Run
     }
 
+    /// Writes the report and closes it, then lets the command start.
+    fn open(&self, gate: Gate, report: &mut Option<OwnedFd>) -> Result<(), LaunchError> {
+        if let Some(report) = report.take() {
+            write_line(report, &describe(self).to_line())
+                .map_err(|error| LaunchError::step("write the enforcement report", error))?;
+        }
+        gate.open();
+        Ok(())
+    }
+
     /// The launcher's side of a fork: waits for the sandbox to be complete, then for its end.
     fn follow(
         &self,
@@ -202,8 +212,11 @@ impl Attempt<'_> {
         terminal: Option<Outside>,
     ) -> Result<u8, LaunchError> {
         match answers.wait() {
-            Answer::Started => {
-                drop(report.take());
+            Answer::Started(gate) => {
+                if let Err(error) = self.open(gate, report) {
+                    reap(child);
+                    return Err(error);
+                }
                 match terminal {
                     Some(terminal) => relay(terminal, child),
                     None => supervise(child, child),
@@ -225,19 +238,16 @@ impl Attempt<'_> {
     fn go_on(
         &self,
         confined: Result<(), LaunchError>,
-        report: Option<OwnedFd>,
         launcher: ToLauncher,
         news: Option<News>,
     ) -> u8 {
-        let written = confined.and_then(|()| match report {
-            Some(report) => write_report(report, &describe(self)),
-            None => Ok(()),
-        });
-        if let Err(error) = written {
+        if let Err(error) = confined {
             launcher.refuse(&error);
             return u8::MAX;
         }
-        launcher.started();
+        if !launcher.started() {
+            return u8::MAX;
+        }
         if self.purpose == Purpose::Try {
             return 0;
         }

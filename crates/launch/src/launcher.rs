@@ -1,7 +1,6 @@
 //! From a request to an exit code: resolve, plan, fork, confine, run, wait.
 
 use std::ffi::OsString;
-use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
@@ -14,7 +13,7 @@ use crate::init::{self, Payload};
 use crate::ladder::{Climb, Purpose};
 use crate::prepare::{payload, prepare};
 use crate::protections::Protections;
-use crate::report::EnforcementReport;
+use crate::report::{EnforcementReport, write_line};
 use crate::rung::Rung;
 use crate::sys;
 
@@ -32,7 +31,7 @@ pub struct LaunchRequest {
     pub unknown_members: Vec<String>,
     /// What else the report should say.
     pub notes: Vec<String>,
-    /// Where the report goes as one JSON line; closed before the command starts.
+    /// Where the report, or the refusal, goes as one JSON line; closed before the command starts.
     pub report: Option<OwnedFd>,
     /// The command gets a terminal of its own as its standard streams, relayed to and from the caller's. Default: it gets
     /// the caller's streams, and a session without a terminal. Without effect where nothing is enforced.
@@ -71,18 +70,31 @@ impl LaunchRequest {
 /// is closed for the command.
 ///
 /// # Errors
-/// [`LaunchError`]: the sandbox was refused and the command was not started.
+/// [`LaunchError`]: the sandbox was refused and the command was not started. The report says so too.
 pub fn launch(mut request: LaunchRequest) -> Result<u8, LaunchError> {
-    let payload = payload(&request)?;
+    let mut report = request.report.take();
+    let outcome = launch_reporting(&request, &mut report);
+    if let (Err(error), Some(report)) = (&outcome, report) {
+        // If its reader is gone, the caller has the error.
+        drop(write_line(report, &error.to_line()));
+    }
+    outcome
+}
+
+/// Leaves the report to the caller if it is refused before there is one.
+fn launch_reporting(
+    request: &LaunchRequest,
+    report: &mut Option<OwnedFd>,
+) -> Result<u8, LaunchError> {
+    let payload = payload(request)?;
     if request.policy.mode == Mode::Disabled {
-        return run_unconfined(&request.policy.cwd, &payload, request.report.take());
+        return run_unconfined(&request.policy.cwd, &payload, report);
     }
     check_standard_streams(&request.policy.network)?;
-    check_network(&request)?;
+    check_network(request)?;
     check_one_thread()?;
-    let prepared = prepare(&request, payload)?;
-    let report = request.report.take();
-    Climb::new(&request, &prepared, Purpose::Run)?.run(report)
+    let prepared = prepare(request, payload)?;
+    Climb::new(request, &prepared, Purpose::Run)?.run(report)
 }
 
 /// Works out the report of a launch by building its sandbox, without running anything in it.
@@ -103,7 +115,7 @@ pub fn explain(request: &LaunchRequest) -> Result<EnforcementReport, LaunchError
     Climb::new(request, &prepared, Purpose::Try)?.explain()
 }
 
-/// Takes over the descriptor that this process inherited under `number`: a report's, a state's.
+/// A copy of the descriptor that this process inherited under `number`: a state's.
 ///
 /// # Errors
 /// The number is not open.
@@ -121,6 +133,18 @@ fn check_network(request: &LaunchRequest) -> Result<(), LaunchError> {
             "limit the network to hosts: no proxy was given".to_owned(),
         )),
     }
+}
+
+/// Takes over the descriptor that this process inherited under `number`, a report's: nothing else of this process has it
+/// any more. Of a standard stream, which stays open, it is a copy.
+///
+/// # Errors
+/// The number is not open, or is a descriptor that this process opened itself.
+pub fn take_inherited(number: i32) -> Result<OwnedFd, LaunchError> {
+    sys::take_inherited(number).map_err(|error| {
+        let message = format!("use the inherited descriptor {number}");
+        LaunchError::with_source(ErrorKind::Invalid, message, error)
+    })
 }
 
 /// A directory as a standard stream is a way back to the host's mounts, a datagram socket one to any socket of the
@@ -174,19 +198,14 @@ fn check_one_thread() -> Result<(), LaunchError> {
 fn run_unconfined(
     cwd: &Path,
     payload: &Payload,
-    report: Option<OwnedFd>,
+    report: &mut Option<OwnedFd>,
 ) -> Result<u8, LaunchError> {
     rustix::process::chdir(cwd)
         .map_err(|error| LaunchError::at("enter the working directory", cwd, error))?;
-    if let Some(report) = report {
-        write_report(report, &EnforcementReport::disabled())?;
+    if let Some(report) = report.take() {
+        write_line(report, &EnforcementReport::disabled().to_line())
+            .map_err(|error| LaunchError::step("write the enforcement report", error))?;
     }
     sys::close_from(3).map_err(|error| LaunchError::step("close inherited descriptors", error))?;
     Ok(init::not_started(payload, &payload.replace_process()))
-}
-
-pub(crate) fn write_report(report: OwnedFd, text: &EnforcementReport) -> Result<(), LaunchError> {
-    std::fs::File::from(report)
-        .write_all(text.to_line().as_bytes())
-        .map_err(|error| LaunchError::step("write the enforcement report", error))
 }

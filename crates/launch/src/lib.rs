@@ -50,7 +50,7 @@ pub use error::{ErrorKind, LaunchError};
 #[cfg(target_os = "linux")]
 pub use ladder::bwrap::stage::inner_stage;
 #[cfg(target_os = "linux")]
-pub use launcher::{LaunchRequest, explain, inherited_descriptor, launch};
+pub use launcher::{LaunchRequest, explain, inherited_descriptor, launch, take_inherited};
 pub use protections::{PROJECT_CONFIGURATIONS, PROTECTED_NAMES, Protections};
 pub use report::{EnforcementReport, LayerState, Layers, REPORT_VERSION, ReportedRule};
 pub use rung::{Rung, RungAttempt};

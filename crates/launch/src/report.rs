@@ -1,6 +1,9 @@
 //! The enforcement report: one JSON line that says what was enforced, or why nothing ran.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 
 use serde::Serialize;
 
@@ -120,6 +123,11 @@ fn line(value: &impl Serialize) -> String {
     let mut text = serde_json::to_string(value).unwrap_or_else(|_| "{}".to_owned());
     text.push('\n');
     text
+}
+
+/// Writes a report or a refusal, and closes its descriptor.
+pub(crate) fn write_line(report: OwnedFd, line: &str) -> io::Result<()> {
+    File::from(report).write_all(line.as_bytes())
 }
 
 impl EnforcementReport {

@@ -12,7 +12,7 @@ mod signal;
 mod spawn;
 
 pub(crate) use clone::{Fork, Namespaces, exit_now, fork, fork_into};
-pub(crate) use descriptor::copy_inherited;
+pub(crate) use descriptor::{copy_inherited, take_inherited};
 pub(crate) use filter::{Instruction, install_filter, landlock_abi};
 pub(crate) use mount::{MountAttributes, set_mount_attributes};
 pub(crate) use signal::{

@@ -1,6 +1,10 @@
 //! `plenipo sandbox`: the state form, the profile form, and what is refused.
 
+use std::io::Read;
+use std::process::Stdio;
+
 use insta::assert_snapshot;
+use plenipo_testkit::ChildGuard;
 use serde_json::Value;
 
 use crate::support::{Bench, Ran, as_each_user};
@@ -60,6 +64,35 @@ fn the_report_comes_before_the_command_and_lists_what_was_not_understood() {
         let report: Value = serde_json::from_str(report).unwrap();
         assert_eq!(report["status"], "enforced");
         assert_eq!(report["unknown_members"], serde_json::json!(["somethingNew"]));
+    });
+}
+
+/// The reader's end of file comes while the command still waits for its input.
+#[test]
+fn a_report_ends_before_the_command_does_and_a_refusal_has_its_line() {
+    as_each_user(|bench| {
+        let script =
+            r#"exec "$0" sandbox --report-fd 9 --sandbox-state-json "$1" -- cat 9>&1 >/dev/null"#;
+        let start = |state: &str| {
+            let words = ["-c", script, &bench.program().display().to_string(), state];
+            let mut command = bench.command_of("/bin/sh".into(), words);
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+            let mut child = ChildGuard::new(command.spawn().unwrap());
+            let mut report = String::new();
+            child.stdout.take().unwrap().read_to_string(&mut report).unwrap();
+            assert_eq!(report.lines().count(), 1, "{report}");
+            (child, serde_json::from_str::<Value>(&report).unwrap())
+        };
+        let (mut child, report) = start(&state(bench, ""));
+        assert_eq!(report["status"], "enforced");
+        assert!(child.try_wait().unwrap().is_none());
+        drop(child.stdin.take());
+        assert!(child.wait().unwrap().success());
+        for state in ["{}", &state(bench, "").replace("/workspace\"}", "/missing\"}")] {
+            let (mut child, report) = start(state);
+            assert_eq!(report["status"], "refused");
+            assert_eq!(child.wait().unwrap().code(), Some(125));
+        }
     });
 }
 

@@ -25,7 +25,6 @@ use rustix::process::Pid;
 use serde::Deserialize;
 
 use super::{Attempt, Purpose};
-use crate::describe::describe;
 use crate::error::{ErrorKind, LaunchError};
 use crate::handshake::{self, Answer, FromFirst, ended_early};
 use crate::plan::plan;
@@ -65,10 +64,13 @@ pub(super) fn attempt(
         ));
     }
     program::verify()?;
-    let (child, ends) = start(attempt, report.as_ref())?;
+    let (child, ends) = start(attempt, report.is_some())?;
     match ends.answers.wait() {
-        Answer::Started => {
-            drop(report.take());
+        Answer::Started(gate) => {
+            if let Err(error) = attempt.open(gate, report) {
+                reap(child);
+                return Err(error);
+            }
             let code = supervise(child, first_process(ends.information)?);
             drop(ends.words); // closed earlier, it would end a bwrap that has something to say
             code
@@ -85,9 +87,9 @@ pub(super) fn attempt(
 }
 
 /// Every descriptor that bwrap inherits; they are closed here as soon as it runs.
-fn start(attempt: &Attempt<'_>, report: Option<&OwnedFd>) -> Result<(Pid, Ends), LaunchError> {
+fn start(attempt: &Attempt<'_>, gated: bool) -> Result<(Pid, Ends), LaunchError> {
     let step = |what: &'static str| move |error: rustix::io::Errno| LaunchError::step(what, error);
-    let (answers, launcher) = handshake::pair()?;
+    let (answers, launcher) = handshake::pair(gated)?;
     let (information, inform) = rustix::pipe::pipe().map_err(step("make a pipe"))?;
     let (words, say) = rustix::pipe::pipe().map_err(step("make a pipe"))?;
     let flags = OFlags::PATH | OFlags::CLOEXEC;
@@ -100,9 +102,8 @@ fn start(attempt: &Attempt<'_>, report: Option<&OwnedFd>) -> Result<(Pid, Ends),
     let mut arguments = Arguments::new(&plan, network)?;
     arguments.push_descriptor("--info-fd", inform.as_fd());
     let handover = Handover {
-        launcher: launcher.as_fd().as_raw_fd(),
-        report: report.map(AsRawFd::as_raw_fd),
-        report_line: describe(attempt).to_line(),
+        launcher: launcher.pipe().as_raw_fd(),
+        gate: launcher.gate().map(|gate| gate.as_raw_fd()),
         stderr: stderr.as_raw_fd(),
         only_try: attempt.purpose == Purpose::Try,
         network,
@@ -125,8 +126,8 @@ fn start(attempt: &Attempt<'_>, report: Option<&OwnedFd>) -> Result<(Pid, Ends),
         .into_iter()
         .chain(&masks)
         .map(AsFd::as_fd)
-        .chain(report.map(AsFd::as_fd))
-        .chain([launcher.as_fd()]);
+        .chain(launcher.gate())
+        .chain([launcher.pipe()]);
     for descriptor in inherited {
         rustix::io::fcntl_setfd(descriptor, FdFlags::empty())
             .map_err(step("pass a descriptor on"))?;
@@ -140,9 +141,6 @@ fn start(attempt: &Attempt<'_>, report: Option<&OwnedFd>) -> Result<(Pid, Ends),
     rustix::stdio::dup2_stderr(&say).map_err(step("redirect standard error"))?;
     let child = sys::spawn(program::PATH.as_ref(), &all, Vec::new(), &SignalMask::waited());
     rustix::stdio::dup2_stderr(&stderr).map_err(step("restore standard error"))?;
-    if let Some(report) = report {
-        rustix::io::fcntl_setfd(report, FdFlags::CLOEXEC).map_err(step("keep a descriptor"))?;
-    }
     let child = child.map_err(|error| LaunchError::unsupported("start /usr/bin/bwrap", error))?;
     Ok((child, Ends { answers, information, words }))
 }

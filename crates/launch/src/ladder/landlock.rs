@@ -41,13 +41,13 @@ pub(super) fn attempt(
             "Landlock can only grant, so nothing inside a granted directory can be withheld",
         )
     })?;
-    let (answers, launcher) = handshake::pair()?;
+    let (answers, launcher) = handshake::pair(report.is_some())?;
     let orphans = Orphans::adopt()?;
     match sys::fork().map_err(|error| LaunchError::step("fork", error))? {
         Fork::Child => {
-            drop(answers);
+            drop((answers, report.take())); // the launcher's to write and to close
             let confined = confine(attempt, &plan, &grants, &launcher);
-            sys::exit_now(i32::from(attempt.go_on(confined, report.take(), launcher, None)))
+            sys::exit_now(i32::from(attempt.go_on(confined, launcher, None)))
         }
         Fork::Parent(child) => {
             drop(launcher);

@@ -20,7 +20,7 @@ pub(super) fn attempt(
     attempt: &Attempt<'_>,
     report: &mut Option<OwnedFd>,
 ) -> Result<u8, LaunchError> {
-    let (answers, launcher) = handshake::pair()?;
+    let (answers, launcher) = handshake::pair(report.is_some())?;
     let privileged = attempt.rung == Rung::FullPrivileged
         || attempt.unavailable.iter().any(|tried| tried.rung == Rung::FullPrivileged);
     let user = !privileged || attempt.rung == Rung::Full;
@@ -32,11 +32,11 @@ pub(super) fn attempt(
     let terminal = attempt.wants_terminal().then(Terminal::new).transpose()?;
     match sys::fork_into(namespaces).map_err(|error| cannot_fork(error, namespaces))? {
         Fork::Child => {
-            drop(answers);
+            drop((answers, report.take())); // the launcher's to write and to close
             let inside = terminal.map(Terminal::inside);
             let confined = confine(attempt, ids, &launcher, inside.as_ref());
             let news = inside.map(Inside::into_news);
-            sys::exit_now(i32::from(attempt.go_on(confined, report.take(), launcher, news)))
+            sys::exit_now(i32::from(attempt.go_on(confined, launcher, news)))
         }
         Fork::Parent(child) => {
             drop(launcher);

@@ -17,6 +17,7 @@ mod forgeries;
 mod machines;
 mod placeholders;
 mod programs;
+mod reports;
 mod repositories;
 mod restricted;
 mod rows;

@@ -1,7 +1,7 @@
 //! Each rung of the ladder, on a machine that lacks what the rungs above need. The machine is made to lack it: by a
 //! seccomp filter, a sysctl, a covered `/proc`, fewer capabilities, another sandbox.
 
-mod machine;
+pub(crate) mod machine;
 mod probes;
 
 use serde_json::Value;

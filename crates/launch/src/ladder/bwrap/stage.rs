@@ -2,8 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{Read, Write};
-use std::os::fd::OwnedFd;
+use std::io::Read;
 
 use rustix::process::{Rlimit, Signal};
 use serde::{Deserialize, Serialize};
@@ -13,7 +12,7 @@ use crate::error::{ErrorKind, LaunchError};
 use crate::filter;
 use crate::handshake::ToLauncher;
 use crate::init::{self, Payload};
-use crate::launcher::inherited_descriptor;
+use crate::launcher::{inherited_descriptor, take_inherited};
 use crate::plan::LaunchPlan;
 use crate::sys::{self, SignalMask};
 
@@ -25,9 +24,8 @@ const MAX_HANDOVER: u64 = 64 * 1024 * 1024;
 pub(super) struct Handover {
     /// Number of the pipe to the launcher.
     pub(super) launcher: i32,
-    /// Number of the report's descriptor.
-    pub(super) report: Option<i32>,
-    pub(super) report_line: String,
+    /// Number of the pipe to wait for before the command starts.
+    pub(super) gate: Option<i32>,
     /// Number of the command's standard error.
     pub(super) stderr: i32,
     pub(super) only_try: bool,
@@ -49,14 +47,15 @@ pub(super) struct Handover {
 /// Started by anybody else it does what its descriptor says with the rights it has.
 pub fn inner_stage(descriptor: i32) -> u8 {
     let Ok(handover) = read(descriptor) else { return u8::MAX };
-    let Ok(launcher) = inherited_descriptor(handover.launcher) else { return u8::MAX };
-    let launcher = ToLauncher::over(launcher);
-    match confine(&handover, &launcher) {
-        Ok(()) => launcher.started(),
-        Err(error) => {
-            launcher.refuse(&error);
-            return u8::MAX;
-        }
+    let Ok(launcher) = take_inherited(handover.launcher) else { return u8::MAX };
+    let Ok(gate) = handover.gate.map(take_inherited).transpose() else { return u8::MAX };
+    let launcher = ToLauncher::over(launcher, gate);
+    if let Err(error) = confine(&handover, &launcher) {
+        launcher.refuse(&error);
+        return u8::MAX;
+    }
+    if !launcher.started() {
+        return u8::MAX;
     }
     if handover.only_try {
         return 0;
@@ -99,10 +98,5 @@ fn confine(handover: &Handover, launcher: &ToLauncher) -> Result<(), LaunchError
         terminal: None,
     };
     reopen_streams(&handover.plan)?;
-    settle(&handover.plan, &confinement)?;
-    let Some(report) = handover.report else { return Ok(()) };
-    let report: OwnedFd = inherited_descriptor(report)?;
-    File::from(report)
-        .write_all(handover.report_line.as_bytes())
-        .map_err(|error| LaunchError::step("write the enforcement report", error))
+    settle(&handover.plan, &confinement)
 }

@@ -13,7 +13,7 @@ const LACK: &str = include_str!("../../data/lack.py");
 
 /// What a machine lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Machine {
+pub(crate) enum Machine {
     /// Root without `CAP_SYS_ADMIN`.
     NoAdministrator,
     /// Root without any capability.
@@ -44,7 +44,7 @@ impl Machine {
         }
     }
 
-    pub(super) fn stage(self, who: Who) -> Stage {
+    pub(crate) fn stage(self, who: Who) -> Stage {
         let mut stage = Stage::new(who);
         let script = stage.fixture.file("lack.py", LACK).display().to_string();
         let filter = |name| words(["/usr/bin/python3", "-I", "-S", &script, name, "--"]);
@@ -90,7 +90,7 @@ fn words<const N: usize>(words: [&str; N]) -> Vec<OsString> {
     words.map(OsString::from).to_vec()
 }
 
-pub(super) fn has_bwrap() -> bool {
+pub(crate) fn has_bwrap() -> bool {
     let python = find_tool("python3").is_some();
     requires(
         "python3 and /usr/bin/bwrap",
