@@ -8,20 +8,25 @@ mod cancel;
 mod flight;
 pub(crate) mod mirror;
 pub(crate) mod progress;
+pub(crate) mod rounds;
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
-use plenipo_authority::{CapturedAuthority, CredentialPin};
+use plenipo_authority::{AuthorityChanged, CapturedAuthority, CredentialPin};
 use plenipo_wire::views::{CallResult, ResultType};
 use plenipo_wire::{Fragment, RawValue, ViewError};
 
 pub use cancel::{Cancellation, Canceller};
 pub use progress::{ProgressObserver, ProgressUpdate};
 
-use crate::catalog::{Lookup, Tool};
+use rounds::{Attempt, Need, Retry, Rounds};
+
+use crate::catalog::{Catalog, Lookup, Tool};
 use crate::connection::Connection;
 use crate::error::{ConnectError, Fault, Operation};
+use crate::input::InputHandler;
 use crate::peer::RequestFault;
 use crate::text::shown;
 
@@ -45,6 +50,9 @@ pub struct CallRequest {
     pub max_total: Option<Duration>,
     /// Asks the server for progress, and is told about it.
     pub progress: Option<ProgressObserver>,
+    /// Answers what the server asks during this call, instead of the connection's own handler. A
+    /// legacy server knows only what the connection's offers.
+    pub input: Option<Arc<dyn InputHandler>>,
     /// Cancels the call from outside. Dropping the call's future cancels it too.
     pub cancel: Option<Cancellation>,
     /// The tool as it was when the call was prepared; refused when it is another by now.
@@ -74,6 +82,7 @@ impl CallRequest {
             timeout: None,
             max_total: None,
             progress: None,
+            input: None,
             cancel: None,
             prepared: None,
         }
@@ -127,23 +136,44 @@ impl Connection {
             return Err(RequestFault::Fault(Fault::ArgumentsNotObject));
         }
         let flight = flight::Flight::new(self, request);
-        // Held to the end: what was agreed about the tool is what is called.
         let catalog = flight.catalog().await?;
-        let tool = may_call(catalog.find(&request.tool), request).map_err(RequestFault::Fault)?;
-        let result = match flight.fly(tool).await {
-            Err(RequestFault::Peer(error)) if self.is_of_another_era(&error) => {
-                self.renegotiate(&error).await?;
-                flight.fly(tool).await?
-            }
-            Err(RequestFault::Peer(error)) if self.has_old_schema(&error) => {
-                let catalog = flight.catalog_after(catalog.revision()).await?;
-                let found = catalog.find(&request.tool);
-                let tool = may_call(found, request).map_err(RequestFault::Fault)?;
-                flight.fly(tool).await?
-            }
-            landed => landed?,
+        may_call(catalog.find(&request.tool), request).map_err(RequestFault::Fault)?;
+        let attempt = CallAttempt { connection: self, flight: &flight, request, catalog };
+        let need = match attempt.send(&Retry::default()).await {
+            Ok(result) => match CallOutcome::read(result).map_err(RequestFault::Fault)? {
+                Read::Outcome(outcome) => return Ok(outcome),
+                Read::Needs(result) => Need::Input(result),
+            },
+            landed => match Need::of(landed)? {
+                Ok(need) => need,
+                Err(result) => Need::Input(result),
+            },
         };
-        CallOutcome::read(result).map_err(RequestFault::Fault)
+        let rounds = Rounds {
+            asks: &self.peer.asks,
+            asker: flight.asker(),
+            is_modern: self.modern().is_some(),
+            limit: self.options.max_input_rounds,
+        };
+        match CallOutcome::read(rounds.follow(&attempt, need).await?) {
+            Ok(Read::Outcome(outcome)) => Ok(outcome),
+            Ok(Read::Needs(_)) => Err(RequestFault::Fault(unfinished("input_required"))),
+            Err(fault) => Err(RequestFault::Fault(fault)),
+        }
+    }
+
+    /// What a retry would be sent under has to be what the call was accepted under, in all five.
+    pub(crate) async fn ensure_same_authority(
+        &self,
+        captured: &CapturedAuthority,
+    ) -> Result<(), RequestFault> {
+        let now = self.capture(captured.state().cloned()).await;
+        captured.ensure_same(&now).map_err(|changed| {
+            RequestFault::Fault(Fault::AuthorityChanged {
+                captured: "the first round of the call".to_owned(),
+                actual: format!("another one ({})", parts(&changed)),
+            })
+        })
     }
 
     /// The authority has to be this connection's.
@@ -176,21 +206,74 @@ impl Connection {
     }
 }
 
+fn parts(changed: &AuthorityChanged) -> String {
+    changed.parts.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// A call that can be sent again, in rounds.
+struct CallAttempt<'a> {
+    connection: &'a Connection,
+    flight: &'a flight::Flight<'a>,
+    request: &'a CallRequest,
+    /// Held to the end: what was agreed about the tool is what is called.
+    catalog: Arc<Catalog>,
+}
+
+impl Attempt for CallAttempt<'_> {
+    async fn send(&self, retry: &Retry) -> Result<Box<RawValue>, RequestFault> {
+        let &Self { connection, flight, request, ref catalog } = self;
+        if !retry.is_first() {
+            connection.ensure_same_authority(&request.authority).await?;
+        }
+        let tool = may_call(catalog.find(&request.tool), request).map_err(RequestFault::Fault)?;
+        match flight.fly(tool, retry).await {
+            Err(RequestFault::Peer(error)) if connection.is_of_another_era(&error) => {
+                connection.renegotiate(&error).await?;
+                flight.fly(tool, retry).await
+            }
+            Err(RequestFault::Peer(error)) if connection.has_old_schema(&error) => {
+                let catalog = flight.catalog_after(catalog.revision()).await?;
+                let found = catalog.find(&request.tool);
+                let tool = may_call(found, request).map_err(RequestFault::Fault)?;
+                flight.fly(tool, retry).await
+            }
+            landed => landed,
+        }
+    }
+
+    async fn cancelled(&self) -> Fault {
+        Fault::Cancelled { reason: Some(self.flight.cancelled().await) }
+    }
+
+    fn spent_asking(&self, time: Duration) {
+        self.flight.spent_asking(time);
+    }
+}
+
+/// What a result comes to.
+enum Read {
+    Outcome(CallOutcome),
+    /// The server asks for input first.
+    Needs(Box<RawValue>),
+}
+
 impl CallOutcome {
-    fn read(result: Box<RawValue>) -> Result<Self, Fault> {
+    fn read(result: Box<RawValue>) -> Result<Read, Fault> {
         let view = CallResult::head(&result)
             .map_err(|source| Fault::BadAnswer { method: "tools/call", source })?;
         match view.result_type {
             ResultType::Complete => {}
-            ResultType::InputRequired => {
-                return Err(Fault::ResultType { found: "input_required".to_owned() });
-            }
-            ResultType::Unknown(found) => return Err(Fault::ResultType { found: shown(&found) }),
-            _ => return Err(Fault::ResultType { found: "unknown".to_owned() }),
+            ResultType::InputRequired => return Ok(Read::Needs(result)),
+            ResultType::Unknown(found) => return Err(unfinished(&found)),
+            _ => return Err(unfinished("unknown")),
         }
         let is_error = view.is_error;
-        Ok(Self { result, is_error })
+        Ok(Read::Outcome(Self { result, is_error }))
     }
+}
+
+fn unfinished(found: &str) -> Fault {
+    Fault::ResultType { found: shown(found) }
 }
 
 fn may_call<'a>(found: Lookup<'a>, request: &CallRequest) -> Result<&'a Tool, Fault> {

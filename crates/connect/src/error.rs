@@ -2,12 +2,14 @@
 
 mod fault;
 mod http;
+mod input;
 
 use std::error::Error;
 use std::fmt;
 
 pub use self::http::{HttpCause, HttpFault};
 pub use fault::{Fault, ListingFault, PeerError};
+pub use input::InputFault;
 
 use crate::server_name::ServerName;
 

@@ -43,6 +43,7 @@ mod connection;
 pub mod environment;
 mod error;
 pub mod fleet;
+pub mod input;
 pub mod launcher;
 mod negotiate;
 pub mod observer;
@@ -58,9 +59,11 @@ pub use call::{CallOutcome, CallRequest, Cancellation, Canceller};
 pub use catalog::{Catalog, Lookup, Tool, ToolFilter};
 pub use connection::Connection;
 pub use error::{
-    ConnectError, ErrorKind, Fault, HttpCause, HttpFault, ListingFault, Operation, PeerError,
+    ConnectError, ErrorKind, Fault, HttpCause, HttpFault, InputFault, ListingFault, Operation,
+    PeerError,
 };
 pub use fleet::{Fleet, Member, Readiness, Started};
+pub use input::{InputAnswer, InputHandler, InputOffer, InputRequest};
 pub use launcher::{LauncherProvider, LauncherSource};
 pub use negotiate::{Era, EraHint, ServerIdentity};
 pub use options::{ClientIdentity, ConnectOptions, Grace};

@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
 use crate::error::{Fault, PeerError};
+use crate::input::InputOffer;
 use crate::options::ClientIdentity;
 use crate::peer::{Peer, RequestFault};
 use crate::pending::Reply;
@@ -125,26 +126,31 @@ impl Agreement {
 }
 
 impl ModernMeta {
-    pub(crate) fn new(client: &ClientIdentity) -> Self {
+    /// `offer` is what the connection's own handler answers; a call may have another.
+    pub(crate) fn new(client: &ClientIdentity, offer: InputOffer) -> Self {
         Self {
             version: Fragment::string(MODERN_VERSION),
-            capabilities: Fragment::object_empty(),
+            capabilities: offer.capabilities(),
             client: Fragment::object(|object| write_client(object, client)),
         }
     }
 
-    pub(crate) fn entries(&self) -> [(&'static str, &Fragment); 3] {
+    /// The entries; `capabilities` stand for the connection's own where a request has others.
+    pub(crate) fn entries<'a>(
+        &'a self,
+        capabilities: Option<&'a Fragment>,
+    ) -> [(&'static str, &'a Fragment); 3] {
         [
             (meta::PROTOCOL_VERSION, &self.version),
             (meta::CLIENT_INFO, &self.client),
-            (meta::CLIENT_CAPABILITIES, &self.capabilities),
+            (meta::CLIENT_CAPABILITIES, capabilities.unwrap_or(&self.capabilities)),
         ]
     }
 
     /// Adds `_meta` to the parameters of a request other than `tools/call`.
     pub(crate) fn write(&self, params: &mut ObjectWriter<'_>) {
         params.object("_meta", |object| {
-            for (name, value) in self.entries() {
+            for (name, value) in self.entries(None) {
                 object.fragment(name, value);
             }
         });
@@ -269,7 +275,7 @@ async fn ask_initialize(
     let left = deadline.saturating_duration_since(Instant::now());
     peer.request(methods::INITIALIZE, left, |params| {
         params.string("protocolVersion", version);
-        params.object("capabilities", |_| {});
+        params.object("capabilities", |object| peer.asks.offers().write(object));
         params.object("clientInfo", |object| write_client(object, client));
     })
     .await

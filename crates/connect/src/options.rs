@@ -8,6 +8,7 @@ use plenipo_authority::EnvironmentId;
 use plenipo_wire::DEFAULT_MAX_MESSAGE_BYTES;
 
 use crate::catalog::ToolFilter;
+use crate::input::{InputHandler, InputOffer};
 use crate::launcher::LauncherProvider;
 use crate::negotiate::EraHint;
 use crate::observer::{Observer, Silent};
@@ -28,6 +29,8 @@ use crate::transport::http::HttpClient;
 /// | `environment` | `local` |
 /// | `client` | `plenipo` and this crate's version |
 /// | `http` | direct, the system's certificate authorities |
+/// | `input` | nobody answers what servers ask |
+/// | `max_input_rounds` | 10 a call |
 /// | `observer` | silent |
 #[derive(Clone)]
 #[non_exhaustive]
@@ -54,9 +57,16 @@ pub struct ConnectOptions {
     pub client: ClientIdentity,
     /// Connections to servers behind URLs; share one among the servers of a host.
     pub http: HttpClient,
+    /// Who answers what the server asks; a call may bring another one.
+    pub input: Option<Arc<dyn InputHandler>>,
+    /// How many times a call may be sent again with answers to the server's questions.
+    pub max_input_rounds: u32,
     /// Who hears about warnings and stderr.
     pub observer: Arc<dyn Observer>,
 }
+
+/// What other clients allow too.
+const DEFAULT_INPUT_ROUNDS: u32 = 10;
 
 /// How long each step of the shutdown ladder is given: close stdin → `stdin_closed` → SIGTERM →
 /// `terminated` → SIGKILL. Both default to 2 s.
@@ -119,8 +129,17 @@ impl Default for ConnectOptions {
             environment: EnvironmentId::local(),
             client: ClientIdentity::default(),
             http: HttpClient::default(),
+            input: None,
+            max_input_rounds: DEFAULT_INPUT_ROUNDS,
             observer: Arc::new(Silent),
         }
+    }
+}
+
+impl ConnectOptions {
+    /// What the connection's own handler answers.
+    pub(crate) fn offers(&self) -> InputOffer {
+        self.input.as_ref().map(|input| input.offers()).unwrap_or_default()
     }
 }
 

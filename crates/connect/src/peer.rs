@@ -19,6 +19,8 @@ use warnings::Warnings;
 
 use crate::call::mirror::Mirrored;
 use crate::error::{Fault, PeerError};
+use crate::input::InputHandler;
+use crate::input::asks::Asks;
 use crate::negotiate::Era;
 use crate::observer::{Event, Observer};
 use crate::outbox::{Full, Outbox, WriteHalf};
@@ -35,11 +37,12 @@ pub(crate) struct Peer {
     pub(crate) warnings: Warnings,
     /// Counts `list_changed`; a catalog listed at an older count is stale.
     pub(crate) list_changes: AtomicU64,
+    pub(crate) asks: Asks,
     questions: Mutex<Questions>,
 }
 
 /// How messages get to the peer.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum Link {
     /// Frames, written by whoever comes first.
     Stdio(Arc<Outbox>),
@@ -63,12 +66,21 @@ pub(crate) struct Outgoing<'a> {
 /// unknown they are kept, up to a bound.
 #[derive(Debug)]
 enum Questions {
-    Kept(Vec<(RequestId, String)>),
+    Kept(Vec<KeptQuestion>),
     Answered,
     Rejected,
 }
 
+#[derive(Debug)]
+struct KeptQuestion {
+    id: RequestId,
+    method: String,
+    params: Option<Fragment>,
+}
+
 const KEPT_QUESTIONS: usize = 64;
+/// Parameters above this are not kept.
+const KEPT_BYTES: usize = 64 * 1024;
 
 /// Why a request has no result.
 #[derive(Debug)]
@@ -93,8 +105,15 @@ impl Peer {
             observer,
             warnings: Warnings::default(),
             list_changes: AtomicU64::new(0),
+            asks: Asks::new(None),
             questions: Mutex::new(Questions::Kept(Vec::new())),
         }
+    }
+
+    /// With somebody to answer what the server asks.
+    pub(crate) fn answering(mut self, handler: Option<Arc<dyn InputHandler>>) -> Self {
+        self.asks = Asks::new(handler);
+        self
     }
 
     /// Registers and queues a request; [`answer`](Self::answer) sends it.
@@ -183,20 +202,6 @@ impl Peer {
         }
     }
 
-    /// Queues an answer to the server and lets a task of its own send it.
-    fn queue_answer(&self, write: impl FnOnce(&mut Vec<u8>)) -> bool {
-        match &self.link {
-            Link::Stdio(outbox) => {
-                let queued = outbox.push_answer(write).is_ok();
-                if queued {
-                    outbox.schedule_flush();
-                }
-                queued
-            }
-            Link::Http(http) => http.post_later(body(write)),
-        }
-    }
-
     /// Writes what is queued. A broken pipe is not an answer: the process's end will tell more.
     pub(crate) async fn flush(&self) -> Result<(), RequestFault> {
         let Link::Stdio(outbox) = &self.link else { return Ok(()) };
@@ -256,6 +261,7 @@ impl Peer {
     /// Fails every waiting call, and every later one.
     pub(crate) fn close(&self, closed: Closed) {
         self.pending.close(closed);
+        self.asks.close();
     }
 
     pub(crate) fn warn_once(&self, kind: warnings::Kind, text: impl FnOnce() -> String) {
@@ -271,8 +277,8 @@ impl Peer {
         let settled = if modern { Questions::Rejected } else { Questions::Answered };
         let before = std::mem::replace(&mut *self.lock_questions(), settled);
         if let Questions::Kept(kept) = before {
-            for (id, method) in kept {
-                self.receive_request(&id, &method);
+            for KeptQuestion { id, method, params } in kept {
+                self.receive_request(None, &id, &method, params.as_ref().map(Fragment::as_raw));
             }
         }
     }
@@ -283,6 +289,22 @@ impl Peer {
 
     fn closed_or(&self, fault: Fault) -> RequestFault {
         self.pending.closed().map_or(RequestFault::Fault(fault), RequestFault::Closed)
+    }
+}
+
+impl Link {
+    /// Queues an answer to the server and lets a task of its own send it.
+    pub(crate) fn queue_answer(&self, write: impl FnOnce(&mut Vec<u8>)) -> bool {
+        match self {
+            Self::Stdio(outbox) => {
+                let queued = outbox.push_answer(write).is_ok();
+                if queued {
+                    outbox.schedule_flush();
+                }
+                queued
+            }
+            Self::Http(http) => http.post_later(body(write)),
+        }
     }
 }
 

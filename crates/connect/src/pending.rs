@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plenipo_wire::{LineTooLong, RawValue};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use crate::call::progress::ProgressSink;
 use crate::error::{Fault, PeerError};
+use crate::input::respond::Asker;
 
 /// Why a connection ended, with what the server last wrote to stderr.
 #[derive(Debug)]
@@ -42,6 +43,15 @@ struct Table {
 struct Waiting {
     sender: oneshot::Sender<Reply>,
     progress: Option<Arc<ProgressSink>>,
+    attended: Option<Attended>,
+}
+
+/// A call that has somebody to answer the server's questions.
+#[derive(Debug)]
+struct Attended {
+    asker: Asker,
+    /// Goes with the entry, which tells those who answer that the call is over.
+    alive: Option<watch::Sender<()>>,
 }
 
 impl Pending {
@@ -57,8 +67,34 @@ impl Pending {
         let id = table.next;
         table.next = id.saturating_add(1);
         let (sender, receiver) = oneshot::channel();
-        table.waiting.insert(id, Waiting { sender, progress });
+        table.waiting.insert(id, Waiting { sender, progress, attended: None });
         Ok((id, receiver))
+    }
+
+    /// Questions that come while `id` waits may be put to `asker`.
+    pub(crate) fn attend(&self, id: i64, asker: Asker) {
+        if let Some(waiting) = self.lock().waiting.get_mut(&id) {
+            waiting.attended = Some(Attended { asker, alive: None });
+        }
+    }
+
+    /// Who answers a question that came with the answer to `id`, or with no answer and there is only
+    /// one call that it can belong to; and what ends when that call does.
+    pub(crate) fn asker(&self, id: Option<i64>) -> Option<(Asker, watch::Receiver<()>)> {
+        let mut table = self.lock();
+        let attended = match id.filter(|id| table.waiting.contains_key(id)) {
+            Some(id) => table.waiting.get_mut(&id)?.attended.as_mut()?,
+            None => {
+                let mut all = table.waiting.values_mut().filter_map(|w| w.attended.as_mut());
+                let first = all.next()?;
+                if all.next().is_some() {
+                    return None;
+                }
+                first
+            }
+        };
+        let alive = attended.alive.get_or_insert_with(|| watch::Sender::new(()));
+        Some((attended.asker.clone(), alive.subscribe()))
     }
 
     /// Hands an answer over; false when nobody waits for it.

@@ -29,6 +29,14 @@ pub mod methods {
     pub const CANCELLED: &str = "notifications/cancelled";
     /// How far a request is.
     pub const PROGRESS: &str = "notifications/progress";
+    /// The server wants something from a person: a form, or a URL to open.
+    pub const ELICIT: &str = "elicitation/create";
+    /// 2025-11-25: what was to be done behind a URL is done.
+    pub const ELICITATION_COMPLETE: &str = "notifications/elicitation/complete";
+    /// The server wants a model's message. Deprecated.
+    pub const SAMPLE: &str = "sampling/createMessage";
+    /// The server wants to know where it may work. Deprecated.
+    pub const ROOTS_LIST: &str = "roots/list";
     /// A log line of the server.
     pub const MESSAGE: &str = "notifications/message";
 }

@@ -1,7 +1,7 @@
 //! A call on the wire: sent, waited for, and cleaned up after.
 
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use plenipo_wire::protocol::{meta, methods};
@@ -11,9 +11,11 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::CallRequest;
 use super::progress::ProgressSink;
+use super::rounds::Retry;
 use crate::catalog::{Catalog, Tool};
 use crate::connection::Connection;
-use crate::error::Fault;
+use crate::error::{Fault, Operation};
+use crate::input::respond::Asker;
 use crate::peer::{Outgoing, Peer, RequestFault};
 use crate::pending::Reply;
 
@@ -29,6 +31,19 @@ pub(super) struct Flight<'a> {
     start: Instant,
     idle: Duration,
     total: Duration,
+    asker: Option<Asker>,
+    /// What the client can do for this call, when that is not what it can do for all.
+    capabilities: Option<Fragment>,
+    waits: Waits,
+}
+
+/// What of the time does not count.
+#[derive(Debug, Default)]
+struct Waits {
+    /// In which a person was asked between two rounds.
+    between_rounds: Mutex<Duration>,
+    /// In which the connection's questions were open before the call began.
+    before: Duration,
 }
 
 /// A request in flight. Dropped while armed, it tells the server that nobody waits any longer.
@@ -42,7 +57,21 @@ impl<'a> Flight<'a> {
     pub(super) fn new(connection: &'a Connection, request: &'a CallRequest) -> Self {
         let idle = request.timeout.unwrap_or(connection.options.tool_timeout);
         let total = request.max_total.unwrap_or(idle.saturating_mul(DEFAULT_TOTAL));
-        Self { connection, request, start: Instant::now(), idle, total }
+        let asks = &connection.peer.asks;
+        let asker = request.input.as_ref().or(asks.handler()).map(|handler| Asker {
+            handler: Arc::clone(handler),
+            server: connection.name().clone(),
+            during: Some(Operation::Call { tool: request.tool.clone() }),
+        });
+        let capabilities = request.input.as_ref().map(|input| input.offers().capabilities());
+        let waits = Waits { before: asks.clock().spent(), ..Waits::default() };
+        let start = Instant::now();
+        Self { connection, request, start, idle, total, asker, capabilities, waits }
+    }
+
+    /// Who answers what the server asks during this call.
+    pub(super) fn asker(&self) -> Option<&Asker> {
+        self.asker.as_ref()
     }
 
     /// The catalog, listed if need be; under the call's own limits.
@@ -63,21 +92,28 @@ impl<'a> Flight<'a> {
     }
 
     /// Waits for the caller to cancel; for ever when it cannot.
-    async fn cancelled(&self) -> String {
+    pub(super) async fn cancelled(&self) -> String {
         match self.request.cancel.clone() {
             Some(mut cancellation) => cancellation.cancelled().await,
             None => std::future::pending().await,
         }
     }
 
-    pub(super) async fn fly(&self, tool: &Tool) -> Result<Box<RawValue>, RequestFault> {
+    pub(super) async fn fly(
+        &self,
+        tool: &Tool,
+        retry: &Retry,
+    ) -> Result<Box<RawValue>, RequestFault> {
         let peer = &*self.connection.peer;
         let mirrored = self.connection.mirrored(tool, self.request.arguments.as_ref());
         let mirrored = mirrored.map_err(RequestFault::Fault)?;
         let sink = self.request.progress.clone().map(ProgressSink::new).map(Arc::new);
         let (id, receiver) = peer.pending.register(sink.clone()).map_err(RequestFault::Closed)?;
         let mut in_flight = InFlight { peer, id, armed: false };
-        let queued = self.meta(id).and_then(|meta| self.queue(id, meta.as_ref()));
+        if let Some(asker) = self.asker.as_ref().filter(|_| self.connection.modern().is_none()) {
+            peer.pending.attend(id, asker.clone());
+        }
+        let queued = self.meta(id).and_then(|meta| self.queue(id, meta.as_ref(), retry));
         let mut outgoing = match queued {
             Ok(outgoing) => outgoing,
             Err(fault) => {
@@ -118,7 +154,8 @@ impl<'a> Flight<'a> {
         }
         let token = RequestId::Number(id).to_fragment();
         let mut extra: Vec<(&str, &RawValue)> = Vec::with_capacity(4);
-        for (name, value) in modern.iter().flat_map(|modern| modern.entries()) {
+        let capabilities = self.capabilities.as_ref();
+        for (name, value) in modern.iter().flat_map(|modern| modern.entries(capabilities)) {
             extra.push((name, value.as_raw()));
         }
         if request.progress.is_some() {
@@ -129,13 +166,19 @@ impl<'a> Flight<'a> {
         Ok(Some(Fragment::from(attached)))
     }
 
-    fn queue(&self, id: i64, meta: Option<&Fragment>) -> Result<Outgoing<'a>, Fault> {
+    fn queue(
+        &self,
+        id: i64,
+        meta: Option<&Fragment>,
+        retry: &Retry,
+    ) -> Result<Outgoing<'a>, Fault> {
         let request = self.request;
         let mut outgoing = self.connection.peer.queue(id, methods::TOOLS_CALL, |params| {
             params.string("name", &request.tool);
             if let Some(arguments) = &request.arguments {
                 params.fragment("arguments", arguments);
             }
+            retry.write(params);
             if let Some(meta) = meta {
                 params.fragment("_meta", meta);
             }
@@ -159,35 +202,59 @@ impl<'a> Flight<'a> {
             }
             peer.answer(outgoing, receiver).await
         });
-        let mut patience = pin!(sleep_until(self.end_of_patience(None)));
-        let mut cancelled = pin!(self.cancelled());
-        loop {
-            tokio::select! {
-                biased;
-                reply = &mut exchange => return reply,
-                reason = &mut cancelled => {
-                    return Err(RequestFault::Fault(Fault::Cancelled { reason: Some(reason) }));
-                }
-                () = &mut patience => {
-                    let end = self.end_of_patience(sink.and_then(ProgressSink::last));
-                    if end <= Instant::now() {
-                        return Err(RequestFault::Fault(self.timed_out()));
-                    }
-                    patience.as_mut().reset(end);
-                }
+        tokio::select! {
+            biased;
+            reply = &mut exchange => reply,
+            reason = self.cancelled() => {
+                Err(RequestFault::Fault(Fault::Cancelled { reason: Some(reason) }))
             }
+            fault = self.patience(sink) => Err(RequestFault::Fault(fault)),
         }
     }
 
-    fn end_of_patience(&self, last_progress: Option<Instant>) -> Instant {
-        let idle = last_progress.unwrap_or(self.start) + self.idle;
-        idle.min(self.start + self.total)
+    /// Waits until the server took too long. While a person is asked, no time passes.
+    async fn patience(&self, sink: Option<&ProgressSink>) -> Fault {
+        let clock = self.connection.peer.asks.clock();
+        let sent = Sent { at: Instant::now(), asked: clock.spent() };
+        loop {
+            let end = self.end_of_patience(&sent, sink.and_then(ProgressSink::last));
+            if end <= Instant::now() {
+                return self.timed_out();
+            }
+            sleep_until(end).await;
+            clock.idle().await;
+        }
+    }
+
+    fn end_of_patience(&self, sent: &Sent, last_progress: Option<Instant>) -> Instant {
+        let spent = self.connection.peer.asks.clock().spent();
+        let idle = last_progress.unwrap_or(sent.at) + self.idle + (spent - sent.asked);
+        idle.min(self.start + self.total + self.asked(spent))
+    }
+
+    /// A person was asked for so long between two rounds.
+    pub(super) fn spent_asking(&self, time: Duration) {
+        let between = &self.waits.between_rounds;
+        *between.lock().unwrap_or_else(PoisonError::into_inner) += time;
+    }
+
+    /// How long people were asked since the call began.
+    fn asked(&self, spent: Duration) -> Duration {
+        let between = *self.waits.between_rounds.lock().unwrap_or_else(PoisonError::into_inner);
+        between + spent.saturating_sub(self.waits.before)
     }
 
     fn timed_out(&self) -> Fault {
-        let total = self.start.elapsed() >= self.total && self.total > self.idle;
+        let asked = self.asked(self.connection.peer.asks.clock().spent());
+        let total = self.start.elapsed() >= self.total + asked && self.total > self.idle;
         Fault::TimedOut { limit: if total { self.total } else { self.idle }, total }
     }
+}
+
+/// When a request went out, and how long people had been asked by then.
+struct Sent {
+    at: Instant,
+    asked: Duration,
 }
 
 impl InFlight<'_> {

@@ -33,7 +33,8 @@ pub(super) async fn connect(
 ) -> Result<Connection, ConnectError> {
     let link = Arc::new(HttpLink::new(endpoint, &options));
     let observer = Arc::clone(&options.observer);
-    let peer = Arc::new(Peer::over(name, Link::Http(Arc::clone(&link)), observer));
+    let peer = Peer::over(name, Link::Http(Arc::clone(&link)), observer);
+    let peer = Arc::new(peer.answering(options.input.clone()));
     let backing = Backing::Http(HttpBacking(Arc::clone(&link)));
     let launched = Launched { peer, backing };
     let peer = Arc::clone(&launched.peer);
@@ -42,7 +43,7 @@ pub(super) async fn connect(
             format!("its credentials go unencrypted to {}", endpoint.origin())
         });
     }
-    let modern = ModernMeta::new(&options.client);
+    let modern = ModernMeta::new(&options.client, options.offers());
     let deadline = Instant::now() + options.start_timeout;
     let connect = Connect { options, modern, link, deadline };
     match connect.agree_patiently(&peer).await {
@@ -113,7 +114,8 @@ impl Connect {
     fn agreed(self, launched: Launched, agreement: Agreement, server_stream: bool) -> Connection {
         let Self { options, modern, link, .. } = self;
         let is_modern = agreement.era == Era::Modern;
-        if !is_modern && server_stream && agreement.announces_changes() {
+        let speaks_up = agreement.announces_changes() || !options.offers().is_nothing();
+        if !is_modern && server_stream && speaks_up {
             link.open_server_stream(&launched.peer);
         }
         Connection::agreed(launched, options, agreement, is_modern.then_some(modern))

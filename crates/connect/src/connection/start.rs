@@ -26,7 +26,7 @@ pub(super) async fn start(
     command: &StdioCommand,
     options: ConnectOptions,
 ) -> Result<Connection, ConnectError> {
-    let modern = ModernMeta::new(&options.client);
+    let modern = ModernMeta::new(&options.client, options.offers());
     let deadline = Instant::now() + options.start_timeout;
     let start = Start { name, command, options, modern, deadline };
     let launched = start.launch()?;
@@ -53,7 +53,8 @@ impl Start<'_> {
             return Err(error(Fault::OutputClosed));
         };
         let observer = Arc::clone(&self.options.observer);
-        let peer = Arc::new(Peer::new(self.name.clone(), Box::pin(stdin), observer));
+        let peer = Peer::new(self.name.clone(), Box::pin(stdin), observer);
+        let peer = Arc::new(peer.answering(self.options.input.clone()));
         let tail = Arc::new(Tail::default());
         let limit = self.options.max_message_bytes;
         let reader = tokio::spawn({

@@ -10,7 +10,8 @@ use plenipo_wire::param_headers::ValueFault;
 use plenipo_wire::{ErrorObject, Fragment, LineTooLong, ViewError, protocol};
 use thiserror::Error;
 
-use super::{ErrorKind, HttpFault};
+use super::input::ask_hint;
+use super::{ErrorKind, HttpFault, InputFault};
 use crate::text::shown;
 use crate::transport::stdio::Exit;
 
@@ -145,6 +146,9 @@ pub enum Fault {
     /// An argument that has to be a header as well cannot be one; nothing was sent.
     #[error("{0}")]
     ArgumentHeader(ValueFault),
+    /// What the server asked for in return could not be answered.
+    #[error("{0}")]
+    Input(InputFault),
     /// The captured authority does not belong to this connection; nothing was sent.
     #[error("authority changed: it was captured for {captured}, the server's is {actual}")]
     AuthorityChanged {
@@ -242,6 +246,7 @@ impl Fault {
             | Self::Listing(_)
             | Self::Peer(_) => ErrorKind::Protocol,
             Self::Http(fault) => fault.kind(),
+            Self::Input(fault) => fault.kind(),
             Self::TimedOut { .. } => ErrorKind::Timeout,
             Self::Cancelled { .. } => ErrorKind::Cancelled,
             Self::NoSuchTool { .. } | Self::ArgumentsNotObject | Self::ArgumentHeader(_) => {
@@ -276,6 +281,12 @@ impl Fault {
                     .to_owned()
             }
             Self::Http(fault) => return fault.hint(),
+            Self::Input(fault) => return fault.hint(),
+            Self::Peer(error) => match error.code {
+                protocol::error_code::MISSING_REQUIRED_CLIENT_CAPABILITY
+                | protocol::error_code::URL_ELICITATION_REQUIRED => return Some(ask_hint()),
+                _ => return None,
+            },
             Self::UnsupportedVersion { .. } => "update the server".to_owned(),
             Self::BadAnswer { .. } | Self::ResultType { .. } | Self::Listing(_) => {
                 "the server breaks the protocol: update it, or tell its author".to_owned()

@@ -1,17 +1,18 @@
 //! What comes in. Nothing here waits: an answer is handed over, a question answered from the
 //! queue, everything else noted, and the next line is read.
 
-use plenipo_wire::protocol::{error_code, methods};
-use plenipo_wire::views::Progress;
+use plenipo_wire::protocol::methods;
+use plenipo_wire::views::{Cancelled, Progress};
 use plenipo_wire::{
     ErrorObject, Fragment, Incoming, LineReader, LineTooLong, ParseFault, ParseFaultKind, RawValue,
-    RequestId, encode,
+    RequestId, encode, object,
 };
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use super::warnings::Kind;
-use super::{KEPT_QUESTIONS, Link, Peer, Questions, Reply};
+use super::{KEPT_BYTES, KEPT_QUESTIONS, KeptQuestion, Link, Peer, Questions, Reply};
 use crate::error::PeerError;
+use crate::input::respond::{Asker, Refused, is_question};
 use crate::observer::Event;
 use crate::text::{shown, shown_bytes};
 
@@ -78,7 +79,9 @@ impl Peer {
             Ok(Incoming::Notification { method, params }) => {
                 self.receive_notification(&method, params);
             }
-            Ok(Incoming::Request { id, method, .. }) => self.receive_request(&id, &method),
+            Ok(Incoming::Request { id, method, params }) => {
+                self.receive_request(question, &id, &method, params);
+            }
             Ok(_) => {}
             Err(fault) => self.receive_fault(&fault, line),
         }
@@ -147,6 +150,17 @@ impl Peer {
                 }
             }
             (methods::TOOLS_LIST_CHANGED, _) => self.lists_changed(),
+            (methods::CANCELLED, Some(params)) => {
+                if let Ok(cancelled) = Cancelled::from_raw(params) {
+                    self.asks.withdraw(&cancelled.request_id);
+                }
+            }
+            (methods::ELICITATION_COMPLETE, Some(params)) => {
+                let id = object::member(params, "elicitationId").and_then(object::text);
+                if let Some(id) = id {
+                    self.asks.complete(&id);
+                }
+            }
             (methods::MESSAGE, Some(params)) => {
                 let clean = self.scrub_json(params);
                 let params = clean.as_ref().map_or(params, Fragment::as_raw);
@@ -156,12 +170,20 @@ impl Peer {
         }
     }
 
-    /// Answers at once, also while calls are waiting.
-    pub(super) fn receive_request(&self, id: &RequestId, method: &str) {
+    /// Answers at once, also while calls are waiting; what somebody has to be asked gets a task.
+    pub(super) fn receive_request(
+        &self,
+        question: Option<i64>,
+        id: &RequestId,
+        method: &str,
+        params: Option<&RawValue>,
+    ) {
         match &mut *self.lock_questions() {
             Questions::Kept(kept) => {
                 if kept.len() < KEPT_QUESTIONS {
-                    kept.push((id.clone(), method.to_owned()));
+                    let params = params.filter(|params| params.get().len() <= KEPT_BYTES);
+                    let params = params.map(Fragment::from_raw);
+                    kept.push(KeptQuestion { id: id.clone(), method: method.to_owned(), params });
                 }
                 return;
             }
@@ -172,19 +194,44 @@ impl Peer {
                 });
             }
         }
-        let queued = self.queue_answer(|out| {
-            if method == methods::PING {
-                encode::write_success(out, id, &Fragment::object_empty());
-            } else {
-                let code = error_code::METHOD_NOT_FOUND;
-                encode::write_failure(out, Some(id), code, "Method not found", None);
-            }
+        let refused = match method {
+            methods::PING => None,
+            method if is_question(method) => match self.ask(question, id, method, params) {
+                Ok(()) => return,
+                Err(refused) => Some(refused),
+            },
+            method => Some(Refused::not_offered(method)),
+        };
+        let queued = self.link.queue_answer(|out| match &refused {
+            None => encode::write_success(out, id, &Fragment::object_empty()),
+            Some(refused) => refused.write(out, id),
         });
         if !queued {
             self.warn_once(Kind::Overwhelmed, || {
                 "it asks questions faster than it reads the answers".to_owned()
             });
         }
+    }
+
+    /// Puts a question to the handler of the call it belongs to, else to the connection's.
+    fn ask(
+        &self,
+        question: Option<i64>,
+        id: &RequestId,
+        method: &str,
+        params: Option<&RawValue>,
+    ) -> Result<(), Refused> {
+        let of_call = self.pending.asker(question);
+        let (asker, ended) = match of_call {
+            Some((asker, ended)) => (asker, Some(ended)),
+            None => {
+                let handler = self.asks.handler().cloned();
+                let handler = handler.ok_or_else(|| Refused::not_offered(method))?;
+                (Asker { handler, server: self.name.clone(), during: None }, None)
+            }
+        };
+        let request = asker.request(method, params)?;
+        self.asks.answer(&self.link, id, asker, request, ended)
     }
 
     fn receive_fault(&self, fault: &ParseFault, line: &[u8]) {

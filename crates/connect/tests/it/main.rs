@@ -18,6 +18,7 @@ mod http_headers;
 mod http_negotiation;
 mod http_network;
 mod http_tls;
+mod input;
 mod launcher;
 mod negotiation;
 mod peers;

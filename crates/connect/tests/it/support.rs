@@ -1,7 +1,7 @@
 //! Starting fake servers and reading what they saw.
 
 use std::io::{BufRead as _, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -90,6 +90,13 @@ impl Fake {
         of_method.map(|e| object::member(e, "params").unwrap().get().to_owned()).collect()
     }
 
+    /// A program that passes for a launcher.
+    pub(crate) fn launcher(&self) -> PathBuf {
+        let path = self.fixture.join("launcher");
+        write_program(&path, "#!/bin/sh\necho --sandbox-state-json\n");
+        path
+    }
+
     pub(crate) fn processes(&self) -> usize {
         plenipo_testkit::processes_with_marker(&self.marker).len()
     }
@@ -142,6 +149,13 @@ impl Script {
     pub(crate) fn log(&self, event: &str) -> Vec<Box<RawValue>> {
         entries(&self.fixture, event)
     }
+}
+
+/// An executable file.
+pub(crate) fn write_program(path: &Path, text: &str) {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::write(path, text).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 fn entries(fixture: &Fixture, event: &str) -> Vec<Box<RawValue>> {
