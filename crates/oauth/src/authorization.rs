@@ -13,6 +13,7 @@ use crate::jose::{base64url, random_text, sha256};
 use crate::registration::ClientRegistration;
 use crate::scope::{OFFLINE_ACCESS, Scopes};
 use crate::server_metadata::ServerMetadata;
+use crate::url::EndpointUrl;
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy)]
@@ -71,11 +72,7 @@ impl Authorization {
         metadata: &ServerMetadata,
         options: AuthorizationOptions<'_>,
     ) -> Result<Self, OAuthError> {
-        let endpoint =
-            metadata.need(metadata.authorization_endpoint.as_ref(), "authorization_endpoint")?;
-        if !metadata.pkce {
-            return Err(OAuthError::NoPkce { issuer: metadata.issuer.to_string() });
-        }
+        let endpoint = Self::check(metadata)?;
         let (state, verifier) = (random_text()?, random_text()?);
         let asks = |scope| options.scopes.is_some_and(|scopes| scopes.contains(scope));
         let nonce = asks("openid").then(random_text).transpose()?;
@@ -109,6 +106,16 @@ impl Authorization {
             redirect_uri: options.redirect_uri.to_owned(),
         };
         Ok(Self { url: Secret::new(endpoint.with_query(&query.finish())), pending })
+    }
+
+    /// Whether the issuer has a page and PKCE.
+    pub(crate) fn check(metadata: &ServerMetadata) -> Result<&EndpointUrl, OAuthError> {
+        let endpoint = metadata.authorization_endpoint.as_ref();
+        let endpoint = metadata.need(endpoint, "authorization_endpoint")?;
+        match metadata.pkce {
+            true => Ok(endpoint),
+            false => Err(OAuthError::NoPkce { issuer: metadata.issuer.to_string() }),
+        }
     }
 }
 
