@@ -11,6 +11,7 @@
 
 mod bench;
 mod conformance;
+mod dist;
 mod fuzz;
 mod layers;
 mod run;
@@ -42,6 +43,7 @@ Usage: cargo xtask <task>
              --check     fail when a bar is missed
   fuzz [--seconds N]
            each fuzz target for N seconds (60); failing inputs are kept in target/fuzz
+  dist     the release in target/dist: a static executable (tested), man pages, licences, checksums
   conformance [--scenario NAME]… [--auth]
            the official suite's client scenarios, both revisions; fetched from npm into target/conformance
              --scenario  only these
@@ -75,7 +77,7 @@ fn dispatch(words: &[String]) -> Outcome {
         "bench" => bench::run(&Workspace::load()?, &bench::Options::parse(rest)?),
         "fuzz" => fuzz::run(&Workspace::load()?, fuzz::seconds(rest)?),
         "conformance" => conformance::run(&Workspace::load()?, &conformance::Options::parse(rest)?),
-        "dist" => Err(Failure::new("`cargo xtask dist` does not exist yet")),
+        "dist" => no_arguments(rest).and_then(|()| dist::run(&Workspace::load()?)),
         other => Err(Failure::new(format!("there is no task `{other}`; see `cargo xtask help`"))),
     }
 }

@@ -21,6 +21,8 @@ pub(crate) struct Workspace {
 #[derive(Debug, Deserialize)]
 pub(crate) struct Package {
     pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) version: String,
     manifest_path: PathBuf,
     pub(crate) dependencies: Vec<Dependency>,
     #[serde(default)]

@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::io::Read;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use plenipo_connect::HttpClientOptions;
 use plenipo_redact::Secret;
@@ -86,7 +87,14 @@ pub(crate) fn http_client_options() -> HttpClientOptions {
 
 /// The home directory that the passwd file names for the user of this process: nothing that a caller's environment
 /// says can change it.
+///
+/// Read once: the launcher asks three times on its way to the command.
 pub(crate) fn passwd_home() -> Option<PathBuf> {
+    static HOME: OnceLock<Option<PathBuf>> = OnceLock::new();
+    HOME.get_or_init(read_passwd_home).clone()
+}
+
+fn read_passwd_home() -> Option<PathBuf> {
     let user = rustix::process::getuid().as_raw().to_string();
     let mut text = Vec::new();
     let file = std::fs::File::open("/etc/passwd").ok()?;

@@ -28,6 +28,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use arguments::{Command, Program, ServerCommand};
+use failure::Failure;
 
 fn main() -> ExitCode {
     let arguments = env::arguments();
@@ -43,6 +44,10 @@ fn main() -> ExitCode {
         Err(error) => error.exit(),
     };
     let global = program.global;
+    if let Err(error) = plenipo_launch::resolve_without_modules() {
+        return Failure::usage(format!("failed to choose how names are looked up: {error}"))
+            .report();
+    }
     let outcome = match program.command {
         Command::Call(call) => call::run(&global, call),
         Command::Sandbox(sandbox) => return sandbox::run(sandbox, &global),

@@ -54,3 +54,5 @@ pub use launcher::{LaunchRequest, explain, inherited_descriptor, launch, take_in
 pub use protections::{PROJECT_CONFIGURATIONS, PROTECTED_NAMES, Protections};
 pub use report::{EnforcementReport, LayerState, Layers, REPORT_VERSION, ReportedRule};
 pub use rung::{Rung, RungAttempt};
+#[cfg(target_os = "linux")]
+pub use sys::resolve_without_modules;

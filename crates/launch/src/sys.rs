@@ -8,6 +8,7 @@ mod clone;
 mod descriptor;
 mod filter;
 mod mount;
+mod names;
 mod signal;
 mod spawn;
 
@@ -15,6 +16,7 @@ pub(crate) use clone::{Fork, Namespaces, exit_now, fork, fork_into};
 pub(crate) use descriptor::{copy_inherited, take_inherited};
 pub(crate) use filter::{Instruction, install_filter, landlock_abi};
 pub(crate) use mount::{MountAttributes, set_mount_attributes};
+pub use names::resolve_without_modules;
 pub(crate) use signal::{
     Delivery, Received, SignalMask, SignalQueue, block_signals, close_all_but, close_from, deliver,
     kill_all_others, restore_child_signal, restore_signals, stop_with_job, wait_for_signal,

@@ -19,6 +19,7 @@ mod golden;
 mod help;
 mod interrupt;
 mod layers;
+mod names;
 mod peers;
 mod reference;
 mod rungs;
