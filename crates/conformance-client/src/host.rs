@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use plenipo_connect::observer::{Event, Observer};
 use plenipo_connect::{
-    CallOutcome, CallRequest, Catalog, ConnectError, ConnectOptions, Connection, ServerName, Tool,
+    CallOutcome, CallRequest, Catalog, ConnectError, ConnectOptions, Connection, RequestOptions,
+    ServerName, Skill, Tool,
 };
 use plenipo_wire::Fragment;
 
@@ -65,6 +66,49 @@ impl Host {
             self.connection.call(CallRequest::new(tool, Some(arguments), authority)).await?;
         println!("{tool}: {}", outcome.result());
         Ok(outcome)
+    }
+
+    /// Lists the resources and reads each.
+    pub(crate) async fn read_resources(&self) -> Outcome {
+        let options = RequestOptions::default();
+        for resource in self.connection.resources(&options).await?.items {
+            let read = self.connection.read_resource(resource.uri(), &options).await?;
+            println!("{}: {} contents", resource.uri(), read.view()?.contents.len());
+        }
+        Ok(())
+    }
+
+    /// Lists the prompts and fills each in.
+    pub(crate) async fn fill_in_prompts(&self) -> Outcome {
+        let options = RequestOptions::default();
+        for prompt in self.connection.prompts(&options).await?.items {
+            let view = prompt.view()?;
+            let required = view.arguments.iter().filter(|argument| argument.required);
+            let arguments: Vec<_> = required.map(|argument| (&*argument.name, "sample")).collect();
+            let filled = self.connection.prompt(prompt.name(), &arguments, &options).await?;
+            println!("{}: {} messages", prompt.name(), filled.view()?.messages.len());
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn skills(&self) -> Result<Vec<Skill>, ConnectError> {
+        let listed = self.connection.skills(&RequestOptions::default()).await?;
+        for fault in &listed.dropped {
+            println!("dropped: {fault}");
+        }
+        Ok(listed.items)
+    }
+
+    /// Loads a skill and reads the rest of its files.
+    pub(crate) async fn use_skill(&self, skill: &Skill) -> Outcome {
+        let options = RequestOptions::default();
+        let loaded = self.connection.load_skill(skill, &options).await?;
+        let files = skill.view()?.files.unwrap_or_default();
+        for file in files.iter().filter(|file| file.uri != skill.uri()) {
+            let bytes = self.connection.read_skill_file(&loaded, &file.uri, &options).await?;
+            println!("{}: {} bytes", file.uri, bytes.len());
+        }
+        Ok(())
     }
 
     pub(crate) async fn leave(self) {

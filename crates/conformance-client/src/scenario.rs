@@ -21,6 +21,8 @@ async fn act(situation: &Situation, host: &Host) -> Outcome {
         "json-schema-2020-12-preservation" => echo_schema(host).await,
         // Its server offers a tool and answers no call.
         "json-schema-ref-no-deref" => host.catalog().await.map(drop).map_err(Into::into),
+        "sep-2640-client-no-prefetch" => host.skills().await.map(drop).map_err(Into::into),
+        name if name.starts_with("sep-2640-client-") => every_skill(host).await,
         _ => everything(host).await,
     }
 }
@@ -29,6 +31,15 @@ async fn act(situation: &Situation, host: &Host) -> Outcome {
 async fn everything(host: &Host) -> Outcome {
     for tool in host.catalog().await?.tools() {
         host.call_sample(tool).await?;
+    }
+    host.read_resources().await?;
+    host.fill_in_prompts().await
+}
+
+/// Every skill, loaded and read whole.
+async fn every_skill(host: &Host) -> Outcome {
+    for skill in host.skills().await? {
+        host.use_skill(&skill).await?;
     }
     Ok(())
 }

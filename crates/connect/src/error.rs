@@ -3,6 +3,8 @@
 mod fault;
 mod http;
 mod input;
+mod request;
+mod skill;
 
 use std::error::Error;
 use std::fmt;
@@ -10,6 +12,7 @@ use std::fmt;
 pub use self::http::{HttpCause, HttpFault};
 pub use fault::{Fault, ListingFault, PeerError};
 pub use input::InputFault;
+pub use skill::SkillFault;
 
 use crate::server_name::ServerName;
 
@@ -41,6 +44,13 @@ pub enum Operation {
     Call {
         /// As the server spells it.
         tool: String,
+    },
+    /// Another request.
+    Request {
+        /// For example `resources/read`.
+        method: &'static str,
+        /// What it is about: a URI, a name, an id.
+        subject: Option<String>,
     },
 }
 
@@ -127,6 +137,11 @@ impl fmt::Display for ConnectError {
                     "call tool `{}` of server `{server}`: {fault}",
                     crate::text::shown(tool)
                 )?;
+            }
+            Operation::Request { method, subject } => {
+                let subject = subject.as_deref().unwrap_or_default();
+                let doing = request::doing(method, &crate::text::shown(subject));
+                write!(f, "{doing} of server `{server}`: {fault}")?;
             }
         }
         match stderr_tail.iter().rev().find(|line| !line.trim().is_empty()) {

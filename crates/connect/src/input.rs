@@ -224,6 +224,18 @@ impl InputOffer {
         Fragment::object(|object| self.write(object))
     }
 
+    /// The client's capabilities, these extensions among them, without settings.
+    pub(crate) fn capabilities_with(self, extensions: &[&str]) -> Fragment {
+        Fragment::object(|object| {
+            self.write(object);
+            object.object("extensions", |declared| {
+                for extension in extensions {
+                    declared.object(extension, |_| {});
+                }
+            });
+        })
+    }
+
     pub(crate) fn is_nothing(self) -> bool {
         self == Self::NOTHING
     }

@@ -43,15 +43,22 @@ mod connection;
 pub mod environment;
 mod error;
 pub mod fleet;
+mod in_flight;
 pub mod input;
 pub mod launcher;
 mod negotiate;
 pub mod observer;
 mod options;
 mod outbox;
+pub mod paging;
+mod patience;
 mod peer;
 mod pending;
+pub mod prompts;
+mod request;
+pub mod resources;
 mod server_name;
+pub mod skills;
 pub mod text;
 pub mod transport;
 
@@ -67,7 +74,12 @@ pub use input::{InputAnswer, InputHandler, InputOffer, InputRequest};
 pub use launcher::{LauncherProvider, LauncherSource};
 pub use negotiate::{Era, EraHint, ServerIdentity};
 pub use options::{ClientIdentity, ConnectOptions, Grace};
+pub use paging::{Listed, Page};
+pub use prompts::{CompletionReference, FilledPrompt, Prompt, Suggestions};
+pub use request::RequestOptions;
+pub use resources::{Resource, ResourceRead, ResourceTemplate};
 pub use server_name::ServerName;
+pub use skills::{LoadedSkill, Skill, SkillFault};
 pub use transport::{
     Endpoint,
     http::{HttpClient, HttpClientOptions, HttpEndpoint, ProxyRules},

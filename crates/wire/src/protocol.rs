@@ -25,6 +25,34 @@ pub mod methods {
     pub const TOOLS_CALL: &str = "tools/call";
     /// The tool list is no longer what it was.
     pub const TOOLS_LIST_CHANGED: &str = "notifications/tools/list_changed";
+    /// The resources of a server, page by page.
+    pub const RESOURCES_LIST: &str = "resources/list";
+    /// The templates of URIs of a server, page by page.
+    pub const RESOURCE_TEMPLATES_LIST: &str = "resources/templates/list";
+    /// The contents of a resource.
+    pub const RESOURCES_READ: &str = "resources/read";
+    /// Legacy: tell when a resource changes.
+    pub const RESOURCES_SUBSCRIBE: &str = "resources/subscribe";
+    /// Legacy: do not tell any longer.
+    pub const RESOURCES_UNSUBSCRIBE: &str = "resources/unsubscribe";
+    /// The prompts of a server, page by page.
+    pub const PROMPTS_LIST: &str = "prompts/list";
+    /// A prompt, filled in.
+    pub const PROMPTS_GET: &str = "prompts/get";
+    /// Suggestions for an argument.
+    pub const COMPLETE: &str = "completion/complete";
+    /// Skills extension: the skills of a server, page by page.
+    pub const SKILLS_LIST: &str = "skills/list";
+    /// Skills extension: the entry of one skill.
+    pub const SKILLS_GET: &str = "skills/get";
+    /// Skills extension: what is directly below a directory, page by page.
+    pub const DIRECTORY_READ: &str = "resources/directory/read";
+    /// Tasks extension: how a task is.
+    pub const TASKS_GET: &str = "tasks/get";
+    /// Tasks extension: answers to what a task asks.
+    pub const TASKS_UPDATE: &str = "tasks/update";
+    /// The task is no longer wanted.
+    pub const TASKS_CANCEL: &str = "tasks/cancel";
     /// The requester no longer wants the answer.
     pub const CANCELLED: &str = "notifications/cancelled";
     /// How far a request is.
@@ -39,6 +67,14 @@ pub mod methods {
     pub const ROOTS_LIST: &str = "roots/list";
     /// A log line of the server.
     pub const MESSAGE: &str = "notifications/message";
+}
+
+/// Names in `capabilities.extensions`.
+pub mod extensions {
+    /// Skills (SEP-2640).
+    pub const SKILLS: &str = "io.modelcontextprotocol/skills";
+    /// Tasks (SEP-2663).
+    pub const TASKS: &str = "io.modelcontextprotocol/tasks";
 }
 
 /// Keys in `_meta`.

@@ -4,12 +4,20 @@
 
 mod call;
 mod handshake;
+mod page;
 mod progress;
+mod prompts;
+mod resources;
+mod skills;
 mod tools;
 
 pub use call::{CallResult, ContentBlock, ResultType};
 pub use handshake::{DiscoverResult, Implementation, InitializeResult};
+pub use page::Page;
 pub use progress::{Cancelled, Progress};
+pub use prompts::{CompletionResult, PromptArgument, PromptMessage, PromptResult, PromptView};
+pub use resources::{ReadResult, ResourceContents, ResourceTemplateView, ResourceView};
+pub use skills::{SkillFile, SkillView};
 pub use tools::{ToolAnnotations, ToolPage, ToolView};
 
 use serde_json::value::RawValue;

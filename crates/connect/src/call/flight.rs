@@ -1,13 +1,12 @@
 //! A call on the wire: sent, waited for, and cleaned up after.
 
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use plenipo_wire::protocol::{meta, methods};
 use plenipo_wire::{Fragment, RawValue, RequestId};
 use tokio::sync::oneshot;
-use tokio::time::{Instant, sleep_until, timeout};
 
 use super::CallRequest;
 use super::progress::ProgressSink;
@@ -15,48 +14,27 @@ use super::rounds::Retry;
 use crate::catalog::{Catalog, Tool};
 use crate::connection::Connection;
 use crate::error::{Fault, Operation};
+use crate::in_flight::InFlight;
 use crate::input::respond::Asker;
-use crate::peer::{Outgoing, Peer, RequestFault};
+use crate::patience::Patience;
+use crate::peer::{Outgoing, RequestFault};
 use crate::pending::Reply;
 
-/// How long the notice of a cancellation may take to be written.
-const NOTICE: Duration = Duration::from_millis(250);
-const DEFAULT_TOTAL: u32 = 4;
 /// From this many calls in flight on, frames are gathered before they are written.
 const CROWD: usize = 8;
 
 pub(super) struct Flight<'a> {
     connection: &'a Connection,
     request: &'a CallRequest,
-    start: Instant,
-    idle: Duration,
-    total: Duration,
+    patience: Patience<'a>,
     asker: Option<Asker>,
     /// What the client can do for this call, when that is not what it can do for all.
     capabilities: Option<Fragment>,
-    waits: Waits,
-}
-
-/// What of the time does not count.
-#[derive(Debug, Default)]
-struct Waits {
-    /// In which a person was asked between two rounds.
-    between_rounds: Mutex<Duration>,
-    /// In which the connection's questions were open before the call began.
-    before: Duration,
-}
-
-/// A request in flight. Dropped while armed, it tells the server that nobody waits any longer.
-struct InFlight<'a> {
-    peer: &'a Peer,
-    id: i64,
-    armed: bool,
 }
 
 impl<'a> Flight<'a> {
     pub(super) fn new(connection: &'a Connection, request: &'a CallRequest) -> Self {
         let idle = request.timeout.unwrap_or(connection.options.tool_timeout);
-        let total = request.max_total.unwrap_or(idle.saturating_mul(DEFAULT_TOTAL));
         let asks = &connection.peer.asks;
         let asker = request.input.as_ref().or(asks.handler()).map(|handler| Asker {
             handler: Arc::clone(handler),
@@ -64,9 +42,8 @@ impl<'a> Flight<'a> {
             during: Some(Operation::Call { tool: request.tool.clone() }),
         });
         let capabilities = request.input.as_ref().map(|input| input.offers().capabilities());
-        let waits = Waits { before: asks.clock().spent(), ..Waits::default() };
-        let start = Instant::now();
-        Self { connection, request, start, idle, total, asker, capabilities, waits }
+        let patience = Patience::new(asks.clock(), idle, request.max_total);
+        Self { connection, request, patience, asker, capabilities }
     }
 
     /// Who answers what the server asks during this call.
@@ -81,7 +58,7 @@ impl<'a> Flight<'a> {
 
     /// A catalog that is newer than `revision`.
     pub(super) async fn catalog_after(&self, revision: u64) -> Result<Arc<Catalog>, RequestFault> {
-        let limit = self.connection.options.start_timeout.min(self.idle).min(self.total);
+        let limit = self.connection.options.start_timeout.min(self.patience.shortest());
         tokio::select! {
             biased;
             catalog = self.connection.catalog_after(revision, limit) => catalog,
@@ -208,80 +185,12 @@ impl<'a> Flight<'a> {
             reason = self.cancelled() => {
                 Err(RequestFault::Fault(Fault::Cancelled { reason: Some(reason) }))
             }
-            fault = self.patience(sink) => Err(RequestFault::Fault(fault)),
+            fault = self.patience.run_out(sink) => Err(RequestFault::Fault(fault)),
         }
-    }
-
-    /// Waits until the server took too long. While a person is asked, no time passes.
-    async fn patience(&self, sink: Option<&ProgressSink>) -> Fault {
-        let clock = self.connection.peer.asks.clock();
-        let sent = Sent { at: Instant::now(), asked: clock.spent() };
-        loop {
-            let end = self.end_of_patience(&sent, sink.and_then(ProgressSink::last));
-            if end <= Instant::now() {
-                return self.timed_out();
-            }
-            sleep_until(end).await;
-            clock.idle().await;
-        }
-    }
-
-    fn end_of_patience(&self, sent: &Sent, last_progress: Option<Instant>) -> Instant {
-        let spent = self.connection.peer.asks.clock().spent();
-        let idle = last_progress.unwrap_or(sent.at) + self.idle + (spent - sent.asked);
-        idle.min(self.start + self.total + self.asked(spent))
     }
 
     /// A person was asked for so long between two rounds.
     pub(super) fn spent_asking(&self, time: Duration) {
-        let between = &self.waits.between_rounds;
-        *between.lock().unwrap_or_else(PoisonError::into_inner) += time;
-    }
-
-    /// How long people were asked since the call began.
-    fn asked(&self, spent: Duration) -> Duration {
-        let between = *self.waits.between_rounds.lock().unwrap_or_else(PoisonError::into_inner);
-        between + spent.saturating_sub(self.waits.before)
-    }
-
-    fn timed_out(&self) -> Fault {
-        let asked = self.asked(self.connection.peer.asks.clock().spent());
-        let total = self.start.elapsed() >= self.total + asked && self.total > self.idle;
-        Fault::TimedOut { limit: if total { self.total } else { self.idle }, total }
-    }
-}
-
-/// When a request went out, and how long people had been asked by then.
-struct Sent {
-    at: Instant,
-    asked: Duration,
-}
-
-impl InFlight<'_> {
-    /// Tells the server, within a short time.
-    async fn give_up(&self, fault: &Fault) {
-        if self.cancel(&fault.to_string()) {
-            timeout(NOTICE, self.peer.flush()).await.ok();
-        }
-    }
-
-    /// Queues the notice unless the answer came meanwhile.
-    fn cancel(&self, reason: &str) -> bool {
-        if !self.peer.pending.forget(self.id) {
-            return false;
-        }
-        let params = Fragment::object(|object| {
-            object.integer("requestId", self.id);
-            object.string("reason", reason);
-        });
-        self.peer.queue_notification(methods::CANCELLED, &params)
-    }
-}
-
-impl Drop for InFlight<'_> {
-    fn drop(&mut self) {
-        if self.armed && self.cancel("the caller went away") {
-            self.peer.schedule_flush();
-        }
+        self.patience.spent_asking(time);
     }
 }

@@ -109,7 +109,6 @@ impl Need {
 
 impl Rounds<'_> {
     /// Sends and follows up until there is a result that asks for nothing.
-    #[expect(dead_code, reason = "for requests that read their results only then")]
     pub(crate) async fn run<A: Attempt>(&self, attempt: &A) -> Result<Box<RawValue>, RequestFault> {
         match Need::of(attempt.send(&Retry::default()).await)? {
             Ok(need) => self.follow(attempt, need).await,

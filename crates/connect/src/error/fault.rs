@@ -11,7 +11,7 @@ use plenipo_wire::{ErrorObject, Fragment, LineTooLong, ViewError, protocol};
 use thiserror::Error;
 
 use super::input::ask_hint;
-use super::{ErrorKind, HttpFault, InputFault};
+use super::{ErrorKind, HttpFault, InputFault, SkillFault};
 use crate::text::shown;
 use crate::transport::stdio::Exit;
 
@@ -160,6 +160,15 @@ pub enum Fault {
     /// `_meta` could not be built; nothing was sent.
     #[error("the call's `_meta` could not be built")]
     Attach(#[source] AttachError),
+    /// The server does not say that it can; nothing was sent.
+    #[error("the server does not offer `{capability}`")]
+    NotOffered {
+        /// Which capability, or which setting of an extension.
+        capability: &'static str,
+    },
+    /// A skill must not be used.
+    #[error("{0}")]
+    Skill(SkillFault),
 }
 
 /// Which bound a listing broke.
@@ -180,6 +189,15 @@ pub enum ListingFault {
     /// Over 100 pages.
     #[error("more than {limit} pages")]
     TooManyPages {
+        /// The limit.
+        limit: usize,
+    },
+    /// The server does not know the cursors that it gives, twice in a row.
+    #[error("the server refuses its own page cursor")]
+    CursorRefused,
+    /// Over 16,384 items.
+    #[error("more than {limit} items")]
+    TooManyItems {
         /// The limit.
         limit: usize,
     },
@@ -210,6 +228,14 @@ impl PeerError {
             message: view.message.clone().into_owned(),
             data: view.data.map(Fragment::from_raw),
         }
+    }
+
+    /// Whether it may say that a resource is not there: the code of legacy servers, and that of
+    /// modern ones, which wrong parameters have too.
+    #[must_use]
+    pub fn is_resource_missing(&self) -> bool {
+        use protocol::error_code::{INVALID_PARAMS, RESOURCE_NOT_FOUND};
+        matches!(self.code, RESOURCE_NOT_FOUND | INVALID_PARAMS)
     }
 }
 
@@ -249,10 +275,12 @@ impl Fault {
             Self::Input(fault) => fault.kind(),
             Self::TimedOut { .. } => ErrorKind::Timeout,
             Self::Cancelled { .. } => ErrorKind::Cancelled,
-            Self::NoSuchTool { .. } | Self::ArgumentsNotObject | Self::ArgumentHeader(_) => {
-                ErrorKind::Usage
-            }
-            Self::ToolDisabled
+            Self::NoSuchTool { .. }
+            | Self::ArgumentsNotObject
+            | Self::ArgumentHeader(_)
+            | Self::NotOffered { .. } => ErrorKind::Usage,
+            Self::Skill(_)
+            | Self::ToolDisabled
             | Self::ToolChanged
             | Self::AuthorityChanged { .. }
             | Self::Attach(_) => ErrorKind::Refused,

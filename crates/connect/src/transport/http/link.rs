@@ -215,5 +215,20 @@ impl fmt::Debug for HttpLink {
 
 /// Requests that a second try cannot make happen twice.
 pub(super) fn is_repeatable(method: &str) -> bool {
-    matches!(method, methods::DISCOVER | methods::INITIALIZE | methods::TOOLS_LIST)
+    matches!(
+        method,
+        methods::DISCOVER
+            | methods::INITIALIZE
+            | methods::TOOLS_LIST
+            | methods::RESOURCES_LIST
+            | methods::RESOURCE_TEMPLATES_LIST
+            | methods::RESOURCES_READ
+            | methods::DIRECTORY_READ
+            | methods::PROMPTS_LIST
+            | methods::PROMPTS_GET
+            | methods::COMPLETE
+            | methods::SKILLS_LIST
+            | methods::SKILLS_GET
+            | methods::TASKS_GET
+    )
 }
