@@ -4,8 +4,7 @@
 //! a few bytes of aliases stand for any amount of memory.
 
 use plenipo_wire::Fragment;
-use saphyr::{LoadableYamlNode as _, Scalar, Yaml};
-use saphyr_parser::{Event, Parser};
+use saphyr_parser::{Event, Parser, ScalarStyle};
 use serde_json::{Map, Number, Value};
 
 use super::Skill;
@@ -48,62 +47,123 @@ fn parse(yaml: &str) -> Result<Value, &'static str> {
     if yaml.len() > BYTES {
         return Err("it is over 64 KiB");
     }
-    harmless(yaml)?;
-    let documents = Yaml::load_from_str(yaml).map_err(|_| "it is not YAML")?;
-    match documents.as_slice() {
-        [document] => value(document),
-        _ => Err("it is not one document"),
-    }
-}
-
-/// Looks at the events before anything is built of them.
-fn harmless(yaml: &str) -> Result<(), &'static str> {
-    let mut depth = 0_usize;
+    let mut tree = Tree::default();
     for event in Parser::new_from_str(yaml) {
         let (event, _) = event.map_err(|_| "it is not YAML")?;
+        tree.take(&event)?;
+    }
+    tree.root.ok_or("there is nothing in it")
+}
+
+/// Values built from events, without recursion.
+#[derive(Debug, Default)]
+struct Tree {
+    open: Vec<Open>,
+    root: Option<Value>,
+}
+
+#[derive(Debug)]
+enum Open {
+    Sequence(Vec<Value>),
+    Mapping { members: Map<String, Value>, key: Option<String> },
+}
+
+impl Tree {
+    fn take(&mut self, event: &Event<'_>) -> Result<(), &'static str> {
         let marked = match event {
             Event::Alias(_) => true,
-            Event::Scalar(_, _, anchor, tag) => anchor > 0 || tag.is_some(),
-            Event::SequenceStart(anchor, tag) | Event::MappingStart(anchor, tag) => {
-                depth += 1;
-                anchor > 0 || tag.is_some()
-            }
-            Event::SequenceEnd | Event::MappingEnd => {
-                depth = depth.saturating_sub(1);
-                false
-            }
+            Event::Scalar(_, _, anchor, tag)
+            | Event::SequenceStart(anchor, tag)
+            | Event::MappingStart(anchor, tag) => *anchor > 0 || tag.is_some(),
             _ => false,
         };
         if marked {
             return Err("it has anchors, aliases or tags");
         }
-        if depth > DEPTH {
-            return Err("it is nested deeper than 32 levels");
+        match event {
+            Event::Scalar(text, style, ..) => self.add(scalar(text, *style)?),
+            Event::SequenceStart(..) => self.enter(Open::Sequence(Vec::new())),
+            Event::MappingStart(..) => self.enter(Open::Mapping { members: Map::new(), key: None }),
+            Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
+                Some(Open::Sequence(items)) => self.add(Value::Array(items)),
+                Some(Open::Mapping { members, .. }) => self.add(Value::Object(members)),
+                None => Err("it is not YAML"),
+            },
+            _ => Ok(()),
         }
     }
-    Ok(())
+
+    fn enter(&mut self, open: Open) -> Result<(), &'static str> {
+        self.open.push(open);
+        match self.open.len() > DEPTH {
+            true => Err("it is nested deeper than 32 levels"),
+            false => Ok(()),
+        }
+    }
+
+    fn add(&mut self, value: Value) -> Result<(), &'static str> {
+        match self.open.last_mut() {
+            None if self.root.is_some() => return Err("it is not one document"),
+            None => self.root = Some(value),
+            Some(Open::Sequence(items)) => items.push(value),
+            Some(Open::Mapping { members, key }) => match (key.take(), value) {
+                (Some(key), value) => {
+                    if members.insert(key, value).is_some() {
+                        return Err("a key is there twice");
+                    }
+                }
+                (None, Value::String(name)) => *key = Some(name),
+                (None, _) => return Err("a key is no string"),
+            },
+        }
+        Ok(())
+    }
 }
 
-fn value(yaml: &Yaml<'_>) -> Result<Value, &'static str> {
-    Ok(match yaml {
-        Yaml::Value(Scalar::Null) => Value::Null,
-        Yaml::Value(Scalar::Boolean(value)) => Value::Bool(*value),
-        Yaml::Value(Scalar::Integer(number)) => Value::Number(Number::from(*number)),
-        Yaml::Value(Scalar::FloatingPoint(number)) => {
-            Number::from_f64(number.into_inner()).map(Value::Number).ok_or("it has no JSON form")?
-        }
-        Yaml::Value(Scalar::String(text)) => Value::String(text.clone().into_owned()),
-        Yaml::Sequence(items) => Value::Array(items.iter().map(value).collect::<Result<_, _>>()?),
-        Yaml::Mapping(members) => {
-            let mut object = Map::new();
-            for (key, member) in members {
-                let key = key.as_str().ok_or("a key is no string")?;
-                object.insert(key.to_owned(), value(member)?);
-            }
-            Value::Object(object)
-        }
-        _ => return Err("it has no JSON form"),
+/// By the core schema (YAML 1.2.2 §10.3.2).
+fn scalar(text: &str, style: ScalarStyle) -> Result<Value, &'static str> {
+    if style != ScalarStyle::Plain {
+        return Ok(Value::String(text.to_owned()));
+    }
+    Ok(match text {
+        "" | "~" | "null" | "Null" | "NULL" => Value::Null,
+        "true" | "True" | "TRUE" => Value::Bool(true),
+        "false" | "False" | "FALSE" => Value::Bool(false),
+        _ => match number(text)? {
+            Some(number) => Value::Number(number),
+            None => Value::String(text.to_owned()),
+        },
     })
+}
+
+fn number(text: &str) -> Result<Option<Number>, &'static str> {
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if matches!(unsigned, ".inf" | ".Inf" | ".INF" | ".nan" | ".NaN" | ".NAN") {
+        return Err("it has a number that JSON does not");
+    }
+    for (mark, radix) in [("0o", 8), ("0x", 16)] {
+        let digits = text.strip_prefix(mark).filter(|rest| !rest.starts_with(['+', '-']));
+        if let Some(number) = digits.and_then(|digits| i64::from_str_radix(digits, radix).ok()) {
+            return Ok(Some(Number::from(number)));
+        }
+    }
+    let (mantissa, exponent) = unsigned.split_once(['e', 'E']).unwrap_or((unsigned, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let power = exponent.strip_prefix(['-', '+']).unwrap_or(exponent);
+    let is_number = digits(whole)
+        && digits(fraction)
+        && (!whole.is_empty() || !fraction.is_empty())
+        && digits(power)
+        && !power.is_empty();
+    if !is_number {
+        return Ok(None);
+    }
+    if let Ok(integer) = text.parse::<i64>() {
+        return Ok(Some(Number::from(integer)));
+    }
+    let float = text.parse::<f64>().ok().and_then(Number::from_f64);
+    float.map(Some).ok_or("it has a number that JSON does not")
 }
 
 /// The path of the first difference.
@@ -166,6 +226,16 @@ mod tests {
         assert_eq!(differs(&json.replace("null", "0")), "list.1.y");
         assert_eq!(differs(&json.replace("two\"", "two\",\"more\":1")), "more");
         assert_eq!(compared("a", r#"{"a":1}"#), Ok(Some(String::new())));
+    }
+
+    #[test]
+    fn plain_scalars_have_the_types_of_the_core_schema() {
+        let yaml = "[~, null, True, 'true', \"1\", 1, -2, 0o17, 0xff, 1.5, .5, 1e3, 1., 0b1, +1, 1_000, yes, no, 1:30, .e]";
+        let json = r#"[null,null,true,"true","1",1,-2,15,255,1.5,0.5,1000,1,"0b1",1,"1_000","yes","no","1:30",".e"]"#;
+        assert_eq!(compared(yaml, json), Ok(None));
+        assert_eq!(parse("a: .inf"), Err("it has a number that JSON does not"));
+        assert_eq!(parse("{a: 1, a: 2}"), Err("a key is there twice"));
+        assert_eq!(parse("{1: 1}"), Err("a key is no string"));
     }
 
     #[test]
