@@ -1,0 +1,219 @@
+//! What can go wrong, in stores and in token sources.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plenipo_oauth::OAuthError;
+
+use crate::store::MAX_RECORD_BYTES;
+
+/// The family of an error, for decisions and exit codes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A setting or a file has to be mended by hand.
+    Config,
+    /// There is no usable credential: a sign-in mends it.
+    SignIn,
+    /// Another sign-in or sign-out happened since: connect anew.
+    Changed,
+    /// A later try may work.
+    Transient,
+    /// The issuer said no, or broke the protocol.
+    Refused,
+}
+
+/// A store that cannot do what was asked.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to {action} {place}: {fault}")]
+#[non_exhaustive]
+pub struct StoreError {
+    /// `read`, `write`, `list`, `open` or `lease`.
+    pub action: &'static str,
+    /// The file, the keyring or the database.
+    pub place: String,
+    /// Why.
+    #[source]
+    pub fault: StoreFault,
+}
+
+/// Why a store cannot.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreFault {
+    /// The system said no.
+    #[error("the system refused")]
+    Io(#[from] io::Error),
+    /// Others than the owner may read or change it.
+    #[error("it has mode {mode:04o}, and only its owner may have access")]
+    NotPrivate {
+        /// The permission bits.
+        mode: u32,
+    },
+    /// It belongs to somebody else.
+    #[error("it belongs to user {owner}, not to the user who runs this")]
+    NotOwned {
+        /// The owner's id.
+        owner: u32,
+    },
+    /// A link, a directory, a device …
+    #[error("it is not a regular file")]
+    NotAFile,
+    /// Somebody else has the lease.
+    #[error("another process has been using it for {} s", waited.as_secs())]
+    Busy {
+        /// For how long the lease was waited for.
+        waited: Duration,
+    },
+    /// The record cannot be read.
+    #[error("its {what} cannot be read")]
+    Corrupt {
+        /// Which part.
+        what: &'static str,
+    },
+    /// The record was written by another version.
+    #[error("it has format {found}, and this version reads format 1")]
+    Format {
+        /// The format number.
+        found: u32,
+    },
+    /// The record is too long.
+    #[error("it is longer than {MAX_RECORD_BYTES} bytes")]
+    TooLong,
+    /// The record is encrypted, and no key was given.
+    #[error("it is encrypted, and no passphrase or key is configured")]
+    Sealed,
+    /// The record is not encrypted, although a key was given.
+    #[error("it is not encrypted, although a passphrase or key is configured")]
+    NotSealed,
+    /// The key does not fit, or the record was changed.
+    #[error("it was encrypted with another passphrase or key, or it was changed")]
+    WrongKey,
+    /// The key is none.
+    #[error("the key is not 32 bytes in hexadecimal or base64")]
+    BadKey,
+    /// No random numbers.
+    #[error("the system has no random numbers")]
+    Random,
+    /// Tokio ended before the work was done.
+    #[error("the runtime was shut down meanwhile")]
+    Interrupted,
+}
+
+/// No token could be had. Clones are shared by everybody who waited for the same refresh.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum TokenError {
+    /// Nothing is stored, or it was signed out.
+    #[error("nobody is signed in to {credential}")]
+    NotSignedIn {
+        /// Resource and issuer.
+        credential: String,
+    },
+    /// The access token has ended, and there is no refresh token that is any good.
+    #[error("the sign-in to {credential} has expired")]
+    Expired {
+        /// Resource and issuer.
+        credential: String,
+    },
+    /// Somebody signed in or out since.
+    #[error("the credentials for {credential} changed since the connection was made")]
+    Changed {
+        /// Resource and issuer.
+        credential: String,
+    },
+    /// The issuer gave no token.
+    #[error("failed to refresh the token for {credential}")]
+    Refresh {
+        /// Resource and issuer.
+        credential: String,
+        /// Why.
+        #[source]
+        source: Arc<OAuthError>,
+    },
+    /// The store failed.
+    #[error("failed to use the stored credential for {credential}")]
+    Store {
+        /// Resource and issuer.
+        credential: String,
+        /// Why.
+        #[source]
+        source: Arc<StoreError>,
+    },
+}
+
+impl StoreError {
+    pub(crate) fn new(
+        action: &'static str,
+        place: impl Into<String>,
+        fault: impl Into<StoreFault>,
+    ) -> Self {
+        Self { action, place: place.into(), fault: fault.into() }
+    }
+
+    /// The class of this error.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self.fault {
+            StoreFault::Io(_)
+            | StoreFault::Busy { .. }
+            | StoreFault::Random
+            | StoreFault::Interrupted => ErrorKind::Transient,
+            _ => ErrorKind::Config,
+        }
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        let place = &self.place;
+        match self.fault {
+            StoreFault::NotPrivate { .. } => Some(format!(
+                "run `chmod go= {place}`, then sign in again: others could have read it"
+            )),
+            StoreFault::NotOwned { .. } => {
+                Some(format!("run as the owner of {place}, or give it to the user who runs this"))
+            }
+            StoreFault::Corrupt { .. } | StoreFault::NotSealed | StoreFault::TooLong => {
+                Some(format!("remove {place} and sign in again"))
+            }
+            StoreFault::Format { .. } => {
+                Some("use the version that wrote it, or sign in again".to_owned())
+            }
+            StoreFault::Sealed | StoreFault::WrongKey => Some(format!(
+                "give the passphrase or key it was encrypted with, or remove {place} and sign in again"
+            )),
+            _ => None,
+        }
+    }
+}
+
+impl TokenError {
+    /// The class of this error.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NotSignedIn { .. } | Self::Expired { .. } => ErrorKind::SignIn,
+            Self::Changed { .. } => ErrorKind::Changed,
+            Self::Store { source, .. } => source.kind(),
+            Self::Refresh { source, .. } => match source.kind() {
+                plenipo_oauth::ErrorKind::SignIn => ErrorKind::SignIn,
+                plenipo_oauth::ErrorKind::Transient => ErrorKind::Transient,
+                plenipo_oauth::ErrorKind::Config => ErrorKind::Config,
+                _ => ErrorKind::Refused,
+            },
+        }
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Store { source, .. } => source.hint(),
+            Self::Refresh { source, .. } => source.hint(),
+            Self::Changed { .. } => Some("connect to the server again".to_owned()),
+            Self::NotSignedIn { .. } | Self::Expired { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Files that only their owner has access to.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use rustix::fs::OFlags;
+
+use crate::error::StoreFault;
+
+/// Neither group nor others.
+const FORBIDDEN: u32 = 0o077;
+
+/// Makes the directory for its owner alone; the ones above it with the usual mode.
+pub(super) fn make_directory(path: &Path) -> Result<(), StoreFault> {
+    if let Some(above) = path.parent() {
+        fs::create_dir_all(above)?;
+    }
+    match DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error.into()),
+        _ => check_directory(path),
+    }
+}
+
+/// Refuses a directory in which others could put or read files. None at all is fine.
+pub(super) fn check_directory(path: &Path) -> Result<(), StoreFault> {
+    match fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => check(&metadata),
+        Ok(_) => Err(io::Error::from(io::ErrorKind::NotADirectory).into()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Reads a file of at most `limit` bytes; `None`: there is none.
+pub(super) fn read(path: &Path, limit: usize) -> Result<Option<Vec<u8>>, StoreFault> {
+    let file = match open(OpenOptions::new().read(true), path) {
+        Ok(file) => file,
+        Err(StoreFault::Io(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(fault) => return Err(fault),
+    };
+    let mut content = Vec::new();
+    let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
+    file.take(most).read_to_end(&mut content)?;
+    match content.len() > limit {
+        true => Err(StoreFault::TooLong),
+        false => Ok(Some(content)),
+    }
+}
+
+/// Opens a file that is there to be locked.
+pub(super) fn open_lock(path: &Path) -> Result<File, StoreFault> {
+    open(OpenOptions::new().write(true).create(true).truncate(false).mode(0o600), path)
+}
+
+/// Opens without following a link, and looks at what was opened.
+fn open(options: &mut OpenOptions, path: &Path) -> Result<File, StoreFault> {
+    // NONBLOCK: a FIFO in the file's place must not hold us up.
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let file = options.custom_flags(flags).open(path).map_err(|error| {
+        match rustix::io::Errno::from_io_error(&error) {
+            Some(rustix::io::Errno::LOOP) => StoreFault::NotAFile,
+            _ => StoreFault::Io(error),
+        }
+    })?;
+    let metadata = file.metadata()?;
+    match metadata.is_file() {
+        true => check(&metadata).map(|()| file),
+        false => Err(StoreFault::NotAFile),
+    }
+}
+
+fn check(metadata: &fs::Metadata) -> Result<(), StoreFault> {
+    let (owner, mode) = (metadata.uid(), metadata.mode() & 0o7777);
+    match () {
+        () if owner != rustix::process::geteuid().as_raw() => Err(StoreFault::NotOwned { owner }),
+        () if mode & FORBIDDEN != 0 => Err(StoreFault::NotPrivate { mode }),
+        () => Ok(()),
+    }
+}
+
+/// Puts `content` in the place of `path`: readers find all of the old or all of the new.
+pub(super) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    beside(path, content, |new| fs::rename(new, path))
+}
+
+/// As [`replace`], unless there is a file already: then that one stays.
+pub(super) fn create(path: &Path, content: &[u8]) -> io::Result<()> {
+    beside(path, content, |new| match fs::hard_link(new, path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => fs::remove_file(new),
+    })
+}
+
+fn beside(
+    path: &Path,
+    content: &[u8],
+    place: impl FnOnce(&Path) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut new = path.as_os_str().to_owned();
+    new.push(format!(".{}.new", std::process::id()));
+    let new = Path::new(&new);
+    // One that an earlier process with this number left behind.
+    match fs::remove_file(new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let written = OpenOptions::new().write(true).create_new(true).mode(0o600).open(new).and_then(
+        |mut file| {
+            file.write_all(content)?;
+            file.sync_all()
+        },
+    );
+    if let Err(error) = written.and_then(|()| place(new)) {
+        // The first fault is the one to tell.
+        drop(fs::remove_file(new));
+        return Err(error);
+    }
+    match path.parent() {
+        Some(directory) => File::open(directory)?.sync_all(),
+        None => Ok(()),
+    }
+}

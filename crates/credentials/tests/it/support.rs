@@ -1,0 +1,76 @@
+//! A sign-in that is stored, and its source.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use plenipo_credentials::{CredentialKey, FileStore, Grant, SourceOptions, TokenSource, Vault};
+use plenipo_oauth::{
+    AddressPolicy, ClientCredential, ClientRegistration, EndpointUrl, RegistrationSource,
+    ResourceId, TokenResponse, TokenType,
+};
+use plenipo_redact::Secret;
+
+use crate::http::{Loopback, send};
+
+pub(crate) fn key(issuer: &str) -> CredentialKey {
+    let resource = ResourceId::parse(&format!("{issuer}/mcp")).expect("a resource");
+    let issuer = plenipo_oauth::Issuer::parse(issuer).expect("an issuer");
+    CredentialKey::new(issuer, resource, "client-1")
+}
+
+/// What the issuer's first answer would be.
+pub(crate) fn grant(lifetime: Option<Duration>) -> Grant {
+    let source = RegistrationSource::Dynamic;
+    let client = ClientRegistration::new("client-1".to_owned(), ClientCredential::None, source);
+    let token = Secret::new("access-0".to_owned());
+    let mut response = TokenResponse::new(token, TokenType::Bearer);
+    response.expires_in = lifetime;
+    response.refresh_token = Some(Secret::new("refresh-0".to_owned()));
+    let mut grant = Grant::new(client, response, None, SystemTime::now());
+    grant.client.issuer = None;
+    grant.endpoints_assumed = true;
+    grant
+}
+
+pub(crate) fn vault(directory: &Path) -> Vault {
+    Vault::new(Arc::new(FileStore::new(directory)))
+}
+
+/// Signs in with `grant`.
+pub(crate) fn sign_in(vault: &Vault, issuer: &str, mut grant: Grant) {
+    let key = key(issuer);
+    grant.client.issuer = Some(key.issuer.clone());
+    vault.sign_in(&key, grant).expect("a sign-in is stored");
+}
+
+/// The source of what is stored.
+pub(crate) fn source(vault: &Vault, issuer: &str, skew: Duration) -> TokenSource {
+    let record = vault.record(&key(issuer)).expect("a store").expect("a record");
+    let server = EndpointUrl::parse(&format!("{issuer}/mcp")).expect("a URL");
+    let mut options = SourceOptions::new(Arc::new(Loopback), AddressPolicy::for_server(&server));
+    options.skew = skew;
+    TokenSource::new(record, vault.clone(), options).expect("signed in")
+}
+
+/// Makes calls of the resource until `wanted` were answered; a 401 asks for another token.
+pub(crate) async fn calls(source: &TokenSource, address: &str, wanted: u32) -> u32 {
+    let (mut done, mut refused) = (0, 0);
+    while done < wanted && refused < 10 {
+        let token = source.token().await.expect("a token");
+        let (address, value) = (address.to_owned(), token.value.clone());
+        let call = move || {
+            let value = value.expose();
+            let head = format!("GET /mcp HTTP/1.1\r\nAuthorization: Bearer {value}\r\n");
+            send(&address, &head, b"").expect("an answer").0
+        };
+        match tokio::task::spawn_blocking(call).await.expect("the call ends") {
+            http::StatusCode::OK => done += 1,
+            _ => {
+                refused += 1;
+                source.refused(token.serial).await.expect("another token");
+            }
+        }
+    }
+    done
+}
