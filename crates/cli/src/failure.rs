@@ -28,6 +28,9 @@ impl From<Code> for ExitCode {
     }
 }
 
+/// Lines of a server's last words that are shown; `-v` shows all of them as they come.
+const DETAILS: usize = 20;
+
 /// A failed command.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -70,7 +73,11 @@ impl Failure {
     /// Says it on stderr.
     pub(crate) fn report(self) -> ExitCode {
         let paint = terminal::stderr();
-        for line in &self.details {
+        let earlier = self.details.len().saturating_sub(DETAILS);
+        if earlier > 0 {
+            terminal::tell(&paint.dim(&format!("  | {earlier} earlier lines: see them with -v")));
+        }
+        for line in self.details.iter().skip(earlier) {
             terminal::tell(&format!("  {} {line}", paint.dim("|")));
         }
         terminal::tell(&format!("{} {}", paint.red("error:"), self.message));

@@ -12,6 +12,7 @@ mod edit;
 mod env;
 mod failure;
 mod guard;
+mod keeper;
 mod man;
 mod reach;
 mod sandbox;

@@ -1,5 +1,6 @@
 //! How the servers of the configuration are reached: what `call`, `tools` and `servers` have in common.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use plenipo_connect::{
 
 use crate::arguments::Global;
 use crate::failure::{Code, Failure};
+use crate::keeper::Keeper;
 use crate::settings::Settings;
 use crate::{authority, env, terminal};
 
@@ -42,6 +44,8 @@ pub(crate) struct Host<'a> {
     directory: PathBuf,
     /// What the operator passes on to the built-in server's commands beside the usual.
     environment: Vec<(OsString, OsString)>,
+    /// Made when the first local server is about to start.
+    keeper: OnceCell<Option<Keeper>>,
 }
 
 impl Reachable {
@@ -97,6 +101,7 @@ impl Reachable {
         let mut options = host.options();
         let Some(config) = &self.config else {
             options.era = EraHint::Legacy; // both are spoken; this one takes no probe
+            host.keep(&mut options);
             return Ok(Member::new(self.name.clone(), host.own_server()?, options));
         };
         config.apply_to(&mut options);
@@ -109,8 +114,10 @@ impl Reachable {
             terminal::warn(&warning.to_string());
         }
         let mut endpoint = config.endpoint(&context)?;
-        if let Endpoint::Http(http) = &mut endpoint {
-            http.server_stream(false); // nothing is listened for between a command's few requests
+        match &mut endpoint {
+            // Nothing is listened for between a command's few requests.
+            Endpoint::Http(http) => drop(http.server_stream(false)),
+            _ => host.keep(&mut options),
         }
         Ok(Member::new(self.name.clone(), endpoint, options))
     }
@@ -133,7 +140,22 @@ impl<'a> Host<'a> {
             .map(|policy| policy.apply(env::variables(), false))
             .unwrap_or_default();
         let directory = directory.to_path_buf();
-        Self { global, launcher: Arc::new(launcher), http, directory, environment }
+        let (launcher, keeper) = (Arc::new(launcher), OnceCell::new());
+        Self { global, launcher, http, directory, environment, keeper }
+    }
+
+    /// Nothing that a local server starts is left when this program ends, however it ends.
+    fn keep(&self, options: &mut ConnectOptions) {
+        let keeper = self.keeper.get_or_init(|| match Keeper::start() {
+            Ok(keeper) => Some(keeper),
+            Err(error) => {
+                terminal::warn(&format!("servers may outlive this program: {error}"));
+                None
+            }
+        });
+        if let Some(keeper) = keeper {
+            options.spawner = Arc::new(keeper.clone());
+        }
     }
 
     fn options(&self) -> ConnectOptions {

@@ -159,7 +159,7 @@ impl Connection {
         self.opt_in
     }
 
-    /// The last lines the server wrote to stderr (at most 20), oldest first; none of a server behind
+    /// The last lines the server wrote to stderr (at most 64 KiB), oldest first; none of a server behind
     /// a URL.
     #[must_use]
     pub fn stderr_tail(&self) -> Vec<String> {

@@ -111,7 +111,7 @@ impl ConnectError {
         self.inner.fault.kind()
     }
 
-    /// The last lines the server wrote to stderr (at most 20), oldest first; empty where they
+    /// The last lines the server wrote to stderr (at most 64 KiB), oldest first; empty where they
     /// cannot explain the failure.
     #[must_use]
     pub fn stderr_tail(&self) -> &[String] {

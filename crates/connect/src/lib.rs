@@ -83,5 +83,5 @@ pub use skills::{LoadedSkill, Skill, SkillFault};
 pub use transport::{
     Endpoint,
     http::{HttpClient, HttpClientOptions, HttpEndpoint, ProxyRules},
-    stdio::{Exit, ShutdownReport, StdioCommand},
+    stdio::{Exit, ServerProcess, ShutdownReport, Spawner, StdioCommand},
 };

@@ -13,6 +13,7 @@ use crate::launcher::LauncherProvider;
 use crate::negotiate::EraHint;
 use crate::observer::{Observer, Silent};
 use crate::transport::http::HttpClient;
+use crate::transport::stdio::{ProcessGroups, Spawner};
 
 /// Choices for one connection.
 ///
@@ -31,6 +32,7 @@ use crate::transport::http::HttpClient;
 /// | `http` | direct, the system's certificate authorities |
 /// | `input` | nobody answers what servers ask |
 /// | `max_input_rounds` | 10 a call |
+/// | `spawner` | [`ProcessGroups`]: local servers are children of this process |
 /// | `observer` | silent |
 #[derive(Clone)]
 #[non_exhaustive]
@@ -61,6 +63,8 @@ pub struct ConnectOptions {
     pub input: Option<Arc<dyn InputHandler>>,
     /// How many times a call may be sent again with answers to the server's questions.
     pub max_input_rounds: u32,
+    /// Who starts local servers, and how far their end reaches.
+    pub spawner: Arc<dyn Spawner>,
     /// Who hears about warnings and stderr.
     pub observer: Arc<dyn Observer>,
 }
@@ -131,6 +135,7 @@ impl Default for ConnectOptions {
             http: HttpClient::default(),
             input: None,
             max_input_rounds: DEFAULT_INPUT_ROUNDS,
+            spawner: Arc::new(ProcessGroups::new()),
             observer: Arc::new(Silent),
         }
     }

@@ -186,13 +186,16 @@ fn leads_to_one_peer(socket: BorrowedFd<'_>, network: &Network) -> Result<bool, 
 
 /// `fork` in a process with several threads leaves the others' locks held for ever.
 fn check_one_thread() -> Result<(), LaunchError> {
-    const WITH_ONE_THREAD: u64 = 3; // ".", ".." and the thread
-    let threads = rustix::fs::stat("/proc/self/task")
-        .map_err(|error| LaunchError::step("look at /proc/self/task", error))?;
-    if threads.st_nlink == WITH_ONE_THREAD {
+    let alone = has_one_thread();
+    if alone.map_err(|error| LaunchError::step("look at /proc/self/task", error))? {
         return Ok(());
     }
     Err(LaunchError::new(ErrorKind::Invalid, "the launching process has more than one thread"))
+}
+
+pub(crate) fn has_one_thread() -> std::io::Result<bool> {
+    const WITH_ONE_THREAD: u64 = 3; // ".", ".." and the thread
+    Ok(rustix::fs::stat("/proc/self/task")?.st_nlink == WITH_ONE_THREAD)
 }
 
 fn run_unconfined(

@@ -22,6 +22,8 @@ mod filter;
 #[cfg(target_os = "linux")]
 mod handshake;
 #[cfg(target_os = "linux")]
+mod helper;
+#[cfg(target_os = "linux")]
 mod init;
 #[cfg(target_os = "linux")]
 mod ladder;
@@ -47,6 +49,8 @@ mod terminal;
 mod tree;
 
 pub use error::{ErrorKind, LaunchError};
+#[cfg(target_os = "linux")]
+pub use helper::{fork_again, fork_helper};
 #[cfg(target_os = "linux")]
 pub use ladder::bwrap::stage::inner_stage;
 #[cfg(target_os = "linux")]

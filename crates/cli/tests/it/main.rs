@@ -26,4 +26,5 @@ mod rungs;
 mod sandbox;
 mod servers;
 mod support;
+mod survivors;
 mod trust;

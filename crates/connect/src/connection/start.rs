@@ -6,12 +6,12 @@ use tokio::time::Instant;
 
 use super::backing::Backing;
 use super::{Connection, Launched, to_error};
-use crate::error::{ConnectError, Fault, Operation};
+use crate::error::{ConnectError, Operation};
 use crate::negotiate::{self, Agreement, EraHint, LateProbe, ModernMeta, Probe};
 use crate::options::ConnectOptions;
 use crate::peer::{self, Peer, RequestFault};
 use crate::server_name::ServerName;
-use crate::transport::stdio::{Monitor, ShutdownReport, StdioCommand, Tail, read_stderr};
+use crate::transport::stdio::{Monitor, Running, ShutdownReport, StdioCommand, Tail, read_stderr};
 
 struct Start<'a> {
     name: ServerName,
@@ -29,7 +29,7 @@ pub(super) async fn start(
     let modern = ModernMeta::new(&options.client, options.offers());
     let deadline = Instant::now() + options.start_timeout;
     let start = Start { name, command, options, modern, deadline };
-    let launched = start.launch()?;
+    let launched = start.launch().await?;
     if start.options.era == EraHint::Legacy {
         return start.legacy(launched).await;
     }
@@ -44,14 +44,11 @@ pub(super) async fn start(
 }
 
 impl Start<'_> {
-    fn launch(&self) -> Result<Launched, ConnectError> {
+    async fn launch(&self) -> Result<Launched, ConnectError> {
         let error = |fault| ConnectError::new(&self.name, Operation::Start, fault, Vec::new());
-        let (mut child, group) = self.command.spawn().map_err(error)?;
-        let (Some(stdin), Some(stdout), Some(stderr)) =
-            (child.stdin.take(), child.stdout.take(), child.stderr.take())
-        else {
-            return Err(error(Fault::OutputClosed));
-        };
+        let spawner = &*self.options.spawner;
+        let running = self.command.spawn(spawner).await.map_err(error)?;
+        let Running { stdin, stdout, stderr, process } = running;
         let observer = Arc::clone(&self.options.observer);
         let peer = Peer::new(self.name.clone(), Box::pin(stdin), observer);
         let peer = Arc::new(peer.answering(self.options.input.clone()));
@@ -66,8 +63,7 @@ impl Start<'_> {
             async move { read_stderr(stderr, &tail, &peer.name, &*peer.observer).await }
         });
         let monitor = Monitor {
-            child,
-            group,
+            process,
             peer: Arc::clone(&peer),
             tail: Arc::clone(&tail),
             reader,
@@ -92,7 +88,7 @@ impl Start<'_> {
     /// The probe killed the process: another one, without a probe.
     async fn legacy_again(self, dead: Launched) -> Result<Connection, ConnectError> {
         self.end(&dead).await;
-        let launched = self.launch()?;
+        let launched = self.launch().await?;
         self.legacy(launched).await
     }
 

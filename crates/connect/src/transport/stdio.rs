@@ -5,23 +5,28 @@ mod brief;
 mod exit;
 mod group;
 mod monitor;
+mod spawner;
 mod tail;
+mod tree;
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::sync::Arc;
 
-use tokio::process::{Child, Command};
+use tokio::net::unix::pipe;
+use tokio::process::Command;
 
 pub(crate) use brief::{Brief, run_briefly};
 pub use exit::Exit;
 pub(crate) use group::Group;
 pub use monitor::ShutdownReport;
 pub(crate) use monitor::{Monitor, MonitorHandle};
+pub use spawner::{ProcessGroups, ServerProcess, ServerStreams, Spawner, Spawning, Waiting};
 pub(crate) use tail::{Tail, read_stderr};
+pub use tree::Descendants;
 
 use crate::error::Fault;
 
@@ -82,15 +87,37 @@ impl StdioCommand {
         &self.program
     }
 
-    pub(crate) fn spawn(&self) -> Result<(Child, Group), Fault> {
+    /// The arguments, in order.
+    pub fn arguments(&self) -> impl ExactSizeIterator<Item = &OsStr> {
+        self.args.iter().map(OsString::as_os_str)
+    }
+
+    /// The working directory, when one was set.
+    #[must_use]
+    pub fn directory(&self) -> Option<&Path> {
+        self.cwd.as_deref()
+    }
+
+    pub(crate) async fn spawn(&self, spawner: &dyn Spawner) -> Result<Running, Fault> {
         if let Some(cwd) = self.cwd.as_ref().filter(|cwd| !cwd.is_dir()) {
             return Err(Fault::WorkingDirectory { path: cwd.clone() });
         }
-        let mut command = self.prepare();
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let child = command.spawn().map_err(|error| self.spawn_fault(error))?;
-        let group = Group::led_by(&child);
-        Ok((child, group))
+        let spawned = async {
+            let (their_stdin, stdin) = io::pipe()?;
+            let (stdout, their_stdout) = io::pipe()?;
+            let (stderr, their_stderr) = io::pipe()?;
+            let streams = ServerStreams {
+                stdin: their_stdin.into(),
+                stdout: their_stdout.into(),
+                stderr: their_stderr.into(),
+            };
+            let stdin = pipe::Sender::from_owned_fd(stdin.into())?;
+            let stdout = pipe::Receiver::from_owned_fd(stdout.into())?;
+            let stderr = pipe::Receiver::from_owned_fd(stderr.into())?;
+            let process = spawner.spawn(self, streams).await?;
+            Ok(Running { stdin, stdout, stderr, process })
+        };
+        spawned.await.map_err(|error| self.spawn_fault(error))
     }
 
     /// Everything but the streams. The child leads a group of its own.
@@ -139,6 +166,14 @@ impl StdioCommand {
         let set = self.environment.iter().rev().find(|(name, _)| name == "PATH");
         Some(set.map(|(_, value)| value.clone()).unwrap_or_default())
     }
+}
+
+/// A server that was started, and our ends of its streams.
+pub(crate) struct Running {
+    pub(crate) stdin: pipe::Sender,
+    pub(crate) stdout: pipe::Receiver,
+    pub(crate) stderr: pipe::Receiver,
+    pub(crate) process: Arc<dyn ServerProcess>,
 }
 
 impl fmt::Debug for StdioCommand {

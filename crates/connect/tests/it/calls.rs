@@ -72,7 +72,7 @@ async fn stderr_noise_is_not_error() {
     let fake = Fake::new("peer", &[]);
     let connection = fake.start().await.unwrap();
     assert_eq!(said(&connection, "stderr", "{}").await, "fine");
-    assert!(Deadline::poll_until(MANY, || connection.stderr_tail().len() == 20));
+    assert!(Deadline::poll_until(MANY, || connection.stderr_tail().len() == 100));
     assert!(Deadline::poll_until(MANY, || fake.seen.stderr.lock().unwrap().len() == 100));
     assert!(fake.seen.warnings().is_empty());
     connection.shut_down().await;

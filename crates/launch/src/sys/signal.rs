@@ -103,6 +103,17 @@ pub(crate) fn restore_child_signal() {
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
 }
 
+/// What a terminal or a service manager sends to a whole job no longer ends this process. A program that it starts has
+/// the default actions again, as handlers are not inherited.
+pub(crate) fn outlive_job() {
+    extern "C" fn nothing(_signal: libc::c_int) {}
+    let handler: extern "C" fn(libc::c_int) = nothing;
+    for signal in FORWARDED {
+        // SAFETY: the handler does nothing, which is safe at any time, and the numbers are valid.
+        unsafe { libc::signal(signal, handler as libc::sighandler_t) };
+    }
+}
+
 /// Waits for the next blocked signal.
 pub(crate) fn wait_for_signal() -> io::Result<Received> {
     let set = SignalMask::waited();

@@ -20,14 +20,6 @@ impl Group {
         Self { leader: number.and_then(Pid::from_raw), closed: Arc::default() }
     }
 
-    pub(crate) fn terminate(&self) {
-        self.signal(Signal::TERM);
-    }
-
-    pub(crate) fn kill(&self) {
-        self.signal(Signal::KILL);
-    }
-
     /// Whether a process of the group is left. A zombie that nobody reaps counts.
     pub(crate) fn is_alive(&self) -> bool {
         self.open_leader().is_some_and(|leader| test_kill_process_group(leader).is_ok())
@@ -35,18 +27,19 @@ impl Group {
 
     /// Kills what is left and never signals the group again.
     pub(crate) fn close(&self) {
-        self.kill();
+        self.signal(Signal::KILL);
         self.closed.store(true, Ordering::Release);
     }
 
-    fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         if let Some(leader) = self.open_leader() {
             // ESRCH: nobody is left, which is what was wanted.
             kill_process_group(leader, signal).unwrap_or_default();
         }
     }
 
-    fn open_leader(&self) -> Option<Pid> {
+    /// Its leader, while the group may be signalled.
+    pub(crate) fn open_leader(&self) -> Option<Pid> {
         self.leader.filter(|_| !self.closed.load(Ordering::Acquire))
     }
 }

@@ -6,12 +6,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::process::Child;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{Exit, Group, Tail};
+use super::{Exit, ServerProcess, Tail};
 use crate::error::Fault;
 use crate::options::Grace;
 use crate::peer::Peer;
@@ -37,41 +36,40 @@ pub struct ShutdownReport {
 /// The task's state.
 #[derive(Debug)]
 pub(crate) struct Monitor {
-    pub(crate) child: Child,
-    pub(crate) group: Group,
+    pub(crate) process: Arc<dyn ServerProcess>,
     pub(crate) peer: Arc<Peer>,
     pub(crate) tail: Arc<Tail>,
     pub(crate) reader: JoinHandle<()>,
     pub(crate) stderr: JoinHandle<()>,
 }
 
-/// Held by the connection. Dropping it kills the group at once.
+/// Held by the connection. Dropping it kills the server and what it started at once.
 #[derive(Debug)]
 pub(crate) struct MonitorHandle {
-    group: Group,
+    process: Arc<dyn ServerProcess>,
     request: Mutex<Option<oneshot::Sender<Grace>>>,
     report: watch::Receiver<Option<ShutdownReport>>,
 }
 
 impl Monitor {
     pub(crate) fn start(self) -> MonitorHandle {
-        let group = self.group.clone();
+        let process = Arc::clone(&self.process);
         let (request, requested) = oneshot::channel();
         let (reported, report) = watch::channel(None);
         tokio::spawn(async move {
             let report = self.run(requested).await;
             reported.send_replace(Some(report));
         });
-        MonitorHandle { group, request: Mutex::new(Some(request)), report }
+        MonitorHandle { process, request: Mutex::new(Some(request)), report }
     }
 
     async fn run(mut self, requested: oneshot::Receiver<Grace>) -> ShutdownReport {
-        // If the runtime goes away, this future is dropped and the group with it.
-        let _kill_on_drop = KillOnDrop(self.group.clone());
+        // If the runtime goes away, this future is dropped and the server with it.
+        let _kill_on_drop = KillOnDrop(Arc::clone(&self.process));
         let mut report = ShutdownReport::default();
         tokio::select! {
-            exit = self.child.wait() => {
-                report.exit = exit.ok().map(Exit::from);
+            exit = self.process.wait() => {
+                report.exit = exit.ok();
                 self.drain().await;
             }
             _ = &mut self.reader => {
@@ -117,9 +115,9 @@ impl Monitor {
     }
 
     async fn exit_within(&mut self, limit: Duration) -> Option<Exit> {
-        let exit = timeout(limit, self.child.wait()).await.ok()?.ok()?;
+        let exit = timeout(limit, self.process.wait()).await.ok()?.ok()?;
         timeout(DRAIN, &mut self.stderr).await.ok();
-        Some(Exit::from(exit))
+        Some(exit)
     }
 
     async fn climb(&mut self, grace: Grace, report: &mut ShutdownReport) {
@@ -127,7 +125,7 @@ impl Monitor {
         report.exit = self.exit_within(grace.stdin_closed).await;
         if report.exit.is_none() {
             report.terminated = true;
-            self.group.terminate();
+            self.process.terminate();
             report.exit = self.exit_within(grace.terminated).await;
         }
         match report.exit {
@@ -138,23 +136,23 @@ impl Monitor {
 
     /// The leader is gone; ends what is left of its group.
     async fn end_rest(&mut self, limit: Duration, report: &mut ShutdownReport) {
-        if self.group.is_alive() {
+        if self.process.is_alive() {
             report.terminated = true;
-            self.group.terminate();
+            self.process.terminate();
             let end = Instant::now() + limit;
-            while self.group.is_alive() && Instant::now() < end {
+            while self.process.is_alive() && Instant::now() < end {
                 sleep(POLL).await;
             }
-            report.killed |= self.group.is_alive();
+            report.killed |= self.process.is_alive();
         }
-        self.group.close();
+        self.process.release();
     }
 
     async fn kill(&mut self, report: &mut ShutdownReport) {
         report.killed = true;
-        self.group.kill();
-        report.exit = self.child.wait().await.ok().map(Exit::from);
-        self.group.close();
+        self.process.kill();
+        report.exit = self.process.wait().await.ok();
+        self.process.release();
     }
 }
 
@@ -176,14 +174,14 @@ impl MonitorHandle {
 
 impl Drop for MonitorHandle {
     fn drop(&mut self) {
-        self.group.kill();
+        self.process.kill();
     }
 }
 
-struct KillOnDrop(Group);
+struct KillOnDrop(Arc<dyn ServerProcess>);
 
 impl Drop for KillOnDrop {
     fn drop(&mut self) {
-        self.0.close();
+        self.0.release();
     }
 }

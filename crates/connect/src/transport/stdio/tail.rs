@@ -10,27 +10,41 @@ use crate::observer::{Event, Observer};
 use crate::server_name::ServerName;
 use crate::text::harmless;
 
-const LINES: usize = 20;
-const BYTES: usize = 8 * 1024;
+/// Bytes of text kept of one server, each line with its end.
+const BYTES: usize = 64 * 1024;
+const LINE_BYTES: usize = 8 * 1024;
 
-/// The last 20 lines, at most 8 KiB together.
+/// The last lines, at most 64 KiB together.
 #[derive(Debug, Default)]
 pub(crate) struct Tail {
-    lines: Mutex<VecDeque<String>>,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    lines: VecDeque<String>,
+    bytes: usize,
 }
 
 impl Tail {
     pub(crate) fn lines(&self) -> Vec<String> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).lines.iter().cloned().collect()
     }
 
     fn push(&self, line: &str) {
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.push_back(line.to_owned());
-        while lines.len() > LINES || lines.iter().map(String::len).sum::<usize>() > BYTES {
-            lines.pop_front();
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.lines.push_back(line.to_owned());
+        kept.bytes += size(line);
+        while kept.bytes > BYTES
+            && let Some(oldest) = kept.lines.pop_front()
+        {
+            kept.bytes -= size(&oldest);
         }
     }
+}
+
+fn size(line: &str) -> usize {
+    line.len() + 1
 }
 
 /// Reads until the end; a line over 8 KiB is cut.
@@ -40,7 +54,7 @@ pub(crate) async fn read_stderr(
     server: &ServerName,
     observer: &dyn Observer,
 ) {
-    let mut reader = LineReader::with_limit(BYTES - 1);
+    let mut reader = LineReader::with_limit(LINE_BYTES - 1);
     let take = |bytes: &[u8]| {
         let line: String = String::from_utf8_lossy(bytes).chars().map(harmless).collect();
         tail.push(&line);
@@ -66,17 +80,20 @@ mod tests {
     use crate::observer::Silent;
 
     #[tokio::test]
-    async fn keeps_the_last_lines_within_bounds() {
+    async fn keeps_the_last_64_kib() {
         let server = ServerName::new("s").unwrap();
         let tail = Tail::default();
-        let mut text: String = (0..30).map(|number| format!("line {number}\x1b[0m\r\n")).collect();
+        let mut text: String =
+            (0..9_000).map(|number| format!("line {number}\x1b[0m\r\n")).collect();
         text.push_str(&"x".repeat(20_000));
         text.push_str("\nlast \u{e9}");
         read_stderr(text.as_bytes(), &tail, &server, &Silent).await;
         let lines = tail.lines();
         assert_eq!(lines.last().unwrap(), "last é");
-        assert_eq!(lines.len(), LINES);
-        assert_eq!(lines[0], "line 12\u{fffd}[0m");
-        assert!(lines.iter().map(String::len).sum::<usize>() <= BYTES);
+        let kept: usize = lines.iter().map(|line| size(line)).sum();
+        assert!(kept <= BYTES && kept > BYTES - 100, "{kept}");
+        assert!(lines.iter().all(|line| line.len() <= LINE_BYTES));
+        assert!(lines.iter().any(|line| line == "line 8999\u{fffd}[0m"));
+        assert!(!lines.iter().any(|line| line == "line 0\u{fffd}[0m"));
     }
 }

@@ -1,0 +1,168 @@
+//! Nothing that a local server starts is left, however the program ends.
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use plenipo_testkit::{ChildGuard, Deadline, PidGuard};
+
+use crate::support::{Bench, data, python};
+
+const MANY: Duration = Duration::from_secs(20);
+
+/// A server that answers `line` and never answers `silent`, started in one of several ways; a number in the arguments
+/// of what it leaves running marks its whole tree, whatever becomes of environments and sessions.
+struct Tree {
+    bench: Bench,
+    config: String,
+    mark: String,
+}
+
+/// Direct; below a shell that waits; with a daemon that left group, session and parents and has no environment.
+const MANNERS: [&str; 3] = [
+    "exec PYTHON SERVER",
+    "exec 3<&0; PYTHON SERVER <&3 & wait",
+    "setsid sh -c 'env -i sleep 6MARK & exit' & env -i sh -c 'sleep 6MARK & sleep 6MARK' & exec PYTHON SERVER",
+];
+
+impl Tree {
+    fn new(manner: &str) -> Option<Self> {
+        use std::sync::atomic::{AtomicU32, Ordering};
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let python = python()?;
+        let bench = Bench::new();
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let mark = format!("{:06}{number:03}", std::process::id() % 1_000_000);
+        let server = data("../connect/tests/data/servers/peer.py").display().to_string();
+        let script = manner
+            .replace("PYTHON", &python)
+            .replace("SERVER", &format!("{server} 6{mark}"))
+            .replace("MARK", &mark);
+        let config = bench.configuration(&format!(
+            "[mcp_servers.peer]\ncommand = \"/bin/sh\"\nargs = [\"-c\", {script:?}]\n\
+             [mcp_servers.peer.env]\nPYTHONDONTWRITEBYTECODE = \"1\"\nF_LOG = {:?}\n",
+            bench.fixture.join("log").display().to_string()
+        ));
+        Some(Self { bench, config, mark })
+    }
+
+    fn call(&self, tool: &str) -> ChildGuard {
+        let target = format!("peer.{tool}");
+        let mut call = self.bench.command(["call", "--config", &self.config, &target]);
+        call.stdout(Stdio::null()).stderr(Stdio::piped());
+        ChildGuard::new(call.spawn().unwrap())
+    }
+
+    /// Waits until the server has the call, with everything it started.
+    fn wait_for_call(&self) {
+        let called = || {
+            let log = self.bench.fixture.read("log").unwrap_or_default();
+            log.contains("tools/call") && !self.alive().is_empty()
+        };
+        assert!(Deadline::poll_until(MANY, called), "{:?}", self.alive());
+    }
+
+    /// Processes of the tree: number and command.
+    fn alive(&self) -> Vec<(i32, String)> {
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+            let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+                continue;
+            };
+            let command = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            let command = String::from_utf8_lossy(&command).replace('\0', " ");
+            if command.contains(&format!("6{}", self.mark)) {
+                found.push((pid, command));
+            }
+        }
+        found
+    }
+
+    fn assert_gone(&self, when: &str) {
+        let gone = Deadline::poll_until(Duration::from_secs(10), || self.alive().is_empty());
+        let left = self.alive();
+        for (pid, _) in &left {
+            drop(PidGuard::new(*pid));
+        }
+        assert!(gone, "{when}: {left:?}");
+    }
+}
+
+fn send(signal: &str, pid: i32) {
+    let words = ["kill".to_owned(), format!("-{signal}"), pid.to_string()];
+    assert!(Command::new("/usr/bin/env").args(words).status().unwrap().success());
+}
+
+fn ended(child: &mut ChildGuard) -> Option<i32> {
+    let mut status = None;
+    assert!(Deadline::poll_until(MANY, || {
+        status = child.try_wait().unwrap();
+        status.is_some()
+    }));
+    status.unwrap().code()
+}
+
+fn parent(pid: i32) -> i32 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    stat.rsplit_once(')').unwrap().1.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_killed_program_leaves_nothing() {
+    for manner in MANNERS {
+        for signal in ["KILL", "HUP", "TERM"] {
+            let Some(tree) = Tree::new(manner) else { return };
+            let mut call = tree.call("silent");
+            tree.wait_for_call();
+            send(signal, call.id().try_into().unwrap());
+            let code = ended(&mut call);
+            let expected = match signal {
+                "HUP" => Some(129),
+                "TERM" => Some(143),
+                _ => None,
+            };
+            assert_eq!(code, expected, "{signal} {manner}");
+            tree.assert_gone(&format!("{signal} {manner}"));
+        }
+    }
+}
+
+#[test]
+fn a_finished_command_leaves_nothing_at_the_moment_it_ends() {
+    for manner in MANNERS {
+        let Some(tree) = Tree::new(manner) else { return };
+        let mut call = tree.call("line");
+        assert_eq!(ended(&mut call), Some(0), "{manner}");
+        assert_eq!(tree.alive(), [], "{manner}");
+    }
+}
+
+#[test]
+fn a_lost_server_takes_what_it_started_with_it() {
+    let Some(tree) = Tree::new(MANNERS[2]) else { return };
+    let mut call = tree.call("silent");
+    tree.wait_for_call();
+    let is_server = |(_, command): &&(i32, String)| command.contains("peer.py");
+    let server = tree.alive().iter().find(is_server).unwrap().0;
+    send("KILL", server);
+    assert_eq!(ended(&mut call), Some(3));
+    assert_eq!(tree.alive(), []);
+}
+
+#[test]
+fn a_server_whose_keeper_is_killed_is_ended_too() {
+    for both in [false, true] {
+        let Some(tree) = Tree::new(MANNERS[2]) else { return };
+        let mut call = tree.call("silent");
+        tree.wait_for_call();
+        let is_server = |(_, command): &&(i32, String)| command.contains("peer.py");
+        let keeper = parent(tree.alive().iter().find(is_server).unwrap().0);
+        let program: i32 = call.id().try_into().unwrap();
+        assert_eq!(parent(parent(keeper)), program);
+        send("KILL", keeper);
+        if both {
+            send("KILL", program);
+        }
+        assert_eq!(ended(&mut call), (!both).then_some(3));
+        tree.assert_gone("its keeper was killed");
+    }
+}
