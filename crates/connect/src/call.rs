@@ -46,17 +46,43 @@ pub struct CallRequest {
     /// How long silence may last; default: the connection's `tool_timeout`. Progress starts it
     /// anew.
     pub timeout: Option<Duration>,
-    /// How long the call may take whatever its progress; default: four times the timeout.
+    /// How long the call may take whatever its progress; default: the connection's
+    /// `tool_total_timeout`, else four times the timeout.
     pub max_total: Option<Duration>,
     /// Asks the server for progress, and is told about it.
     pub progress: Option<ProgressObserver>,
     /// Answers what the server asks during this call, instead of the connection's own handler. A
     /// legacy server knows only what the connection's offers.
     pub input: Option<Arc<dyn InputHandler>>,
+    /// Asks a modern server to log from this level on while it handles the call
+    /// ([`Event::Log`](crate::observer::Event::Log)); it does not log unasked.
+    pub log_level: Option<LogLevel>,
     /// Cancels the call from outside. Dropping the call's future cancels it too.
     pub cancel: Option<Cancellation>,
     /// The tool as it was when the call was prepared; refused when it is another by now.
     pub prepared: Option<Tool>,
+}
+
+/// From which severity on a server logs (RFC 5424).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum LogLevel {
+    /// Everything.
+    Debug,
+    /// What usually happens.
+    Info,
+    /// What usually happens and matters.
+    Notice,
+    /// What may be wrong.
+    Warning,
+    /// What is wrong.
+    Error,
+    /// What breaks a part.
+    Critical,
+    /// What has to be seen to at once.
+    Alert,
+    /// What breaks everything.
+    Emergency,
 }
 
 /// The server's result, as sent.
@@ -83,8 +109,26 @@ impl CallRequest {
             max_total: None,
             progress: None,
             input: None,
+            log_level: None,
             cancel: None,
             prepared: None,
+        }
+    }
+}
+
+impl LogLevel {
+    /// As the protocol spells it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Debug => "debug",
+            Self::Info => "info",
+            Self::Notice => "notice",
+            Self::Warning => "warning",
+            Self::Error => "error",
+            Self::Critical => "critical",
+            Self::Alert => "alert",
+            Self::Emergency => "emergency",
         }
     }
 }

@@ -94,6 +94,12 @@ impl Catalog {
         self.revision
     }
 
+    /// Whether the same tools can be called, in the same order and with the same texts.
+    #[must_use]
+    pub fn has_same_tools(&self, other: &Self) -> bool {
+        self.tools().eq(other.tools())
+    }
+
     /// The tools that may be called, in the server's order.
     pub fn tools(&self) -> impl Iterator<Item = &Tool> {
         self.tools.iter().filter(|tool| self.filter.allows(&tool.name))

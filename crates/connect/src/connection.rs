@@ -19,6 +19,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::call::mirror::drop_badly_annotated;
 use crate::catalog::{self, Catalog};
+use crate::changes::List;
 use crate::error::{ConnectError, Fault, Operation};
 use crate::negotiate::{Agreement, Era, ModernMeta, ServerIdentity};
 use crate::options::ConnectOptions;
@@ -141,6 +142,23 @@ impl Connection {
         &self.agreement.capabilities
     }
 
+    /// Whether the server's capabilities for `list` have `member` set.
+    pub(crate) fn announces(&self, list: List, member: &str) -> bool {
+        let name = match list {
+            List::Tools => "tools",
+            List::Prompts => "prompts",
+            List::Resources => "resources",
+        };
+        let capability = object::member(self.agreement.capabilities.as_raw(), name);
+        let announced = capability.and_then(|found| object::member(found, member));
+        announced.and_then(object::boolean) == Some(true)
+    }
+
+    /// Waits until the connection has ended: the server is gone, or it was shut down.
+    pub async fn ended(&self) {
+        self.peer.pending.wait_for_end().await;
+    }
+
     /// Who the server says it is; for display only.
     #[must_use]
     pub fn identity(&self) -> &ServerIdentity {
@@ -236,6 +254,7 @@ impl Connection {
                 timeout(limit, self.catalog.lock()).await.map_err(|_| catalog::silence(limit))?
             }
         };
+        self.peer.looks_at(List::Tools);
         let changes = self.peer.list_changes.load(Ordering::Acquire);
         let is_current =
             |listing: &&Listing| listing.changes == changes && listing.catalog.revision() > stale;
@@ -288,6 +307,15 @@ impl Connection {
             }
             left = end.saturating_duration_since(Instant::now());
         }
+    }
+
+    /// Why it ended.
+    pub(crate) fn end(&self) -> ConnectError {
+        let fault = match self.peer.pending.closed() {
+            Some(closed) => RequestFault::Closed(closed),
+            None => RequestFault::Fault(Fault::ShutDown),
+        };
+        self.error(Operation::Start, fault)
     }
 
     pub(crate) fn error(&self, operation: Operation, fault: RequestFault) -> ConnectError {

@@ -40,6 +40,8 @@ pub enum Operation {
     Start,
     /// `tools/list`.
     List,
+    /// Subscribing to changes.
+    Subscribe,
     /// `tools/call` of the named tool.
     Call {
         /// As the server spells it.
@@ -131,6 +133,9 @@ impl fmt::Display for ConnectError {
         match operation {
             Operation::Start => write!(f, "start server `{server}`: {fault}")?,
             Operation::List => write!(f, "list the tools of server `{server}`: {fault}")?,
+            Operation::Subscribe => {
+                write!(f, "subscribe to changes of server `{server}`: {fault}")?;
+            }
             Operation::Call { tool } => {
                 write!(
                     f,

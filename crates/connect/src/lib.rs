@@ -37,8 +37,10 @@
 //! and time has to be running.
 #![forbid(unsafe_code)]
 
+mod backoff;
 pub mod call;
 pub mod catalog;
+pub mod changes;
 mod connection;
 pub mod environment;
 mod error;
@@ -57,13 +59,16 @@ mod pending;
 pub mod prompts;
 mod request;
 pub mod resources;
+mod restart;
 mod server_name;
 pub mod skills;
+mod subscription;
 pub mod text;
 pub mod transport;
 
 pub use call::{CallOutcome, CallRequest, Cancellation, Canceller};
 pub use catalog::{Catalog, Lookup, Tool, ToolFilter};
+pub use changes::{Change, ChangeFilter};
 pub use connection::Connection;
 pub use error::{
     ConnectError, ErrorKind, Fault, HttpCause, HttpFault, InputFault, ListingFault, Operation,
@@ -78,8 +83,10 @@ pub use paging::{Listed, Page};
 pub use prompts::{CompletionReference, FilledPrompt, Prompt, Suggestions};
 pub use request::RequestOptions;
 pub use resources::{Resource, ResourceRead, ResourceTemplate};
+pub use restart::{RestartPolicy, Server};
 pub use server_name::ServerName;
 pub use skills::{LoadedSkill, Skill, SkillFault};
+pub use subscription::Subscription;
 pub use transport::{
     Endpoint,
     http::{HttpClient, HttpClientOptions, HttpEndpoint, ProxyRules},

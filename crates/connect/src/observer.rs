@@ -35,10 +35,34 @@ pub enum Event<'a> {
         /// The notification's parameters, raw.
         params: &'a RawValue,
     },
-    /// The server's tool list changed; the next use lists again.
+    /// The server's tool list changed; the next use lists again. Told once until then.
     ToolsChanged {
         /// Whose.
         server: &'a ServerName,
+    },
+    /// The server's prompts changed; told once until they are listed again.
+    PromptsChanged {
+        /// Whose.
+        server: &'a ServerName,
+    },
+    /// The server's list of resources or templates changed; told once until it is listed again.
+    ResourcesChanged {
+        /// Whose.
+        server: &'a ServerName,
+    },
+    /// A resource that was subscribed to changed.
+    ResourceUpdated {
+        /// Whose.
+        server: &'a ServerName,
+        /// Which; untrusted text.
+        uri: &'a str,
+    },
+    /// A server that had ended was started again.
+    Restarted {
+        /// Which.
+        server: &'a ServerName,
+        /// The connection that holds from now on, counted from 1.
+        generation: u64,
     },
 }
 

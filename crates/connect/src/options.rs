@@ -12,6 +12,7 @@ use crate::input::{InputHandler, InputOffer};
 use crate::launcher::LauncherProvider;
 use crate::negotiate::EraHint;
 use crate::observer::{Observer, Silent};
+use crate::restart::RestartPolicy;
 use crate::transport::http::HttpClient;
 use crate::transport::stdio::{ProcessGroups, Spawner};
 
@@ -22,6 +23,8 @@ use crate::transport::stdio::{ProcessGroups, Spawner};
 /// | `start_timeout` | 30 s: start, probe and handshake together; again for listing the tools |
 /// | `probe_timeout` | 2 s, and never more than a third of `start_timeout`; over HTTP that third |
 /// | `tool_timeout` | 300 s without an answer or progress |
+/// | `tool_total_timeout` | four times the idle limit of the call |
+/// | `restart` | on failure, for a [`Server`](crate::Server) |
 /// | `max_message_bytes` | 16 MiB a line, body or event |
 /// | `grace` | 2 s and 2 s |
 /// | `era` | unknown: probe |
@@ -43,6 +46,10 @@ pub struct ConnectOptions {
     pub probe_timeout: Duration,
     /// Default limit of a call.
     pub tool_timeout: Duration,
+    /// Default limit of a call whatever its progress.
+    pub tool_total_timeout: Option<Duration>,
+    /// Whether a [`Server`](crate::Server) starts it again.
+    pub restart: RestartPolicy,
     /// Bound of one message.
     pub max_message_bytes: usize,
     /// Patience of the shutdown ladder.
@@ -125,6 +132,8 @@ impl Default for ConnectOptions {
             start_timeout: Duration::from_secs(30),
             probe_timeout: Duration::from_secs(2),
             tool_timeout: Duration::from_secs(300),
+            tool_total_timeout: None,
+            restart: RestartPolicy::default(),
             max_message_bytes: DEFAULT_MAX_MESSAGE_BYTES,
             grace: Grace::default(),
             era: EraHint::Unknown,

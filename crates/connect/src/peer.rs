@@ -1,10 +1,11 @@
 //! The server on the other end: its messages in, requests out.
 
+mod notices;
 mod receive;
 mod warnings;
 
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ pub(crate) use receive::read;
 use warnings::Warnings;
 
 use crate::call::mirror::Mirrored;
+use crate::changes::Changes;
 use crate::error::{Fault, PeerError};
 use crate::input::InputHandler;
 use crate::input::asks::Asks;
@@ -26,6 +28,7 @@ use crate::observer::{Event, Observer};
 use crate::outbox::{Full, Outbox, WriteHalf};
 use crate::pending::{Closed, Pending, Reply};
 use crate::server_name::ServerName;
+use crate::subscription::Sinks;
 use crate::transport::http::{HttpLink, Protocol, Question};
 
 /// One peer, shared by the reading task and the callers.
@@ -38,6 +41,11 @@ pub(crate) struct Peer {
     /// Counts `list_changed`; a catalog listed at an older count is stale.
     pub(crate) list_changes: AtomicU64,
     pub(crate) asks: Asks,
+    /// The same for hosts, and of the other lists.
+    pub(crate) changes: Changes,
+    /// Lists whose change the observer knows of and that nobody listed since.
+    told: AtomicU8,
+    pub(crate) sinks: Sinks,
     questions: Mutex<Questions>,
 }
 
@@ -106,6 +114,9 @@ impl Peer {
             warnings: Warnings::default(),
             list_changes: AtomicU64::new(0),
             asks: Asks::new(None),
+            changes: Changes::default(),
+            told: AtomicU8::new(0),
+            sinks: Sinks::default(),
             questions: Mutex::new(Questions::Kept(Vec::new())),
         }
     }
@@ -234,12 +245,6 @@ impl Peer {
                 Era::Legacy { version } => Protocol::Legacy(version.clone()),
             });
         }
-    }
-
-    /// The tool list is, or may be, another.
-    pub(crate) fn lists_changed(&self) {
-        self.list_changes.fetch_add(1, Ordering::AcqRel);
-        self.observer.event(&Event::ToolsChanged { server: &self.name });
     }
 
     /// A peer's text without our own credentials, which a server behind a URL may echo.

@@ -30,6 +30,7 @@ pub(crate) enum Reply {
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
     table: Mutex<Table>,
+    ended: watch::Sender<bool>,
 }
 
 #[derive(Debug, Default)]
@@ -149,6 +150,14 @@ impl Pending {
         for waiting in waiting.into_values() {
             waiting.sender.send(Reply::Closed(Arc::clone(&closed))).ok();
         }
+        self.ended.send_replace(true);
+    }
+
+    /// Waits until the connection has ended.
+    pub(crate) async fn wait_for_end(&self) {
+        let mut ended = self.ended.subscribe();
+        // The sender lives as long as this.
+        ended.wait_for(|ended| *ended).await.ok();
     }
 
     pub(crate) fn closed(&self) -> Option<Arc<Closed>> {

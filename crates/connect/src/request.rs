@@ -184,6 +184,9 @@ impl<'a> RequestAttempt<'a> {
         };
         in_flight.armed = true;
         let landed = self.wait(outgoing, receiver, sink.as_deref()).await;
+        if let Some(sink) = &sink {
+            sink.finish();
+        }
         in_flight.armed = false;
         match landed {
             Ok(reply) => reply.into_result(),

@@ -19,6 +19,7 @@ pub(crate) use mount::{MountAttributes, set_mount_attributes};
 pub use names::resolve_without_modules;
 pub(crate) use signal::{
     Delivery, Received, SignalMask, SignalQueue, block_signals, close_all_but, close_from, deliver,
-    kill_all_others, outlive_job, restore_child_signal, restore_signals, stop_with_job, wait_for_signal,
+    kill_all_others, outlive_job, restore_child_signal, restore_signals, stop_with_job,
+    wait_for_signal,
 };
 pub(crate) use spawn::{spawn, spawn_in_terminal};

@@ -53,6 +53,16 @@ pub mod methods {
     pub const TASKS_UPDATE: &str = "tasks/update";
     /// The task is no longer wanted.
     pub const TASKS_CANCEL: &str = "tasks/cancel";
+    /// The prompt list is no longer what it was.
+    pub const PROMPTS_LIST_CHANGED: &str = "notifications/prompts/list_changed";
+    /// The list of resources or of templates is no longer what it was.
+    pub const RESOURCES_LIST_CHANGED: &str = "notifications/resources/list_changed";
+    /// A resource that was subscribed to is no longer what it was.
+    pub const RESOURCES_UPDATED: &str = "notifications/resources/updated";
+    /// Modern: notices, for as long as the request is open.
+    pub const LISTEN: &str = "subscriptions/listen";
+    /// Modern: which part of a subscription is granted.
+    pub const SUBSCRIPTION_ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
     /// The requester no longer wants the answer.
     pub const CANCELLED: &str = "notifications/cancelled";
     /// How far a request is.
@@ -87,6 +97,10 @@ pub mod meta {
     pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
     /// Modern: who asks; self-asserted.
     pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+    /// Modern: which subscription a notice belongs to.
+    pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+    /// Modern: from which level on the server may log while it handles this request.
+    pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
     /// Modern: who answers; self-asserted.
     pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 }

@@ -39,9 +39,9 @@ pub(super) fn keep(request: Request) -> u8 {
         Ok(None) => return refuse(&mut socket, io::ErrorKind::Other.into()),
         Err(error) => return refuse(&mut socket, error),
     };
-    let listening = socket.try_clone().and_then(|orders| {
-        thread::Builder::new().spawn(move || obey(orders)).map(drop)
-    });
+    let listening = socket
+        .try_clone()
+        .and_then(|orders| thread::Builder::new().spawn(move || obey(orders)).map(drop));
     if let Err(error) = listening {
         end();
         return refuse(&mut socket, error);

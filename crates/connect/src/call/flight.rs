@@ -101,6 +101,9 @@ impl<'a> Flight<'a> {
         outgoing.mirrored = mirrored;
         in_flight.armed = true;
         let landed = self.wait(outgoing, receiver, sink.as_deref()).await;
+        if let Some(sink) = &sink {
+            sink.finish();
+        }
         match landed {
             Ok(reply) => {
                 in_flight.armed = false;
@@ -130,13 +133,18 @@ impl<'a> Flight<'a> {
             return Ok(None);
         }
         let token = RequestId::Number(id).to_fragment();
-        let mut extra: Vec<(&str, &RawValue)> = Vec::with_capacity(4);
+        let level = request.log_level.map(|level| Fragment::string(level.as_str()));
+        let mut extra: Vec<(&str, &RawValue)> = Vec::with_capacity(5);
         let capabilities = self.capabilities.as_ref();
         for (name, value) in modern.iter().flat_map(|modern| modern.entries(capabilities)) {
             extra.push((name, value.as_raw()));
         }
         if request.progress.is_some() {
             extra.push((meta::PROGRESS_TOKEN, token.as_raw()));
+        }
+        // An older server logs as it likes: there is no word for it in a request.
+        if let Some(level) = level.as_ref().filter(|_| modern.is_some()) {
+            extra.push((meta::LOG_LEVEL, level.as_raw()));
         }
         let caller = request.meta.as_ref().map(Fragment::as_raw);
         let attached = authority.attach(caller, &extra).map_err(Fault::Attach)?;

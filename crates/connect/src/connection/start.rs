@@ -62,13 +62,8 @@ impl Start<'_> {
             let (peer, tail) = (Arc::clone(&peer), Arc::clone(&tail));
             async move { read_stderr(stderr, &tail, &peer.name, &*peer.observer).await }
         });
-        let monitor = Monitor {
-            process,
-            peer: Arc::clone(&peer),
-            tail: Arc::clone(&tail),
-            reader,
-            stderr,
-        };
+        let monitor =
+            Monitor { process, peer: Arc::clone(&peer), tail: Arc::clone(&tail), reader, stderr };
         let monitor = monitor.start();
         Ok(Launched { peer, backing: Backing::Process { tail, monitor } })
     }

@@ -57,6 +57,16 @@ pub enum Fault {
     /// The process lives, its stdout is closed.
     #[error("the server closed its output")]
     OutputClosed,
+    /// The server was started again as often as it may be.
+    #[error("it ended {restarts} times within {}, last because {last}", seconds(*window))]
+    EndsTooOften {
+        /// How many starts were used up.
+        restarts: usize,
+        /// Within which time.
+        window: Duration,
+        /// Why it ended last.
+        last: String,
+    },
     /// Reading or writing failed.
     #[error("the pipe to the server failed")]
     Pipe(#[source] io::Error),
@@ -261,6 +271,7 @@ impl Fault {
             | Self::Spawn { .. } => ErrorKind::Start,
             Self::Exited { .. }
             | Self::OutputClosed
+            | Self::EndsTooOften { .. }
             | Self::Pipe(_)
             | Self::ShutDown
             | Self::TooLong(_)
@@ -306,6 +317,10 @@ impl Fault {
             Self::Exited { .. } | Self::OutputClosed => {
                 "its stderr may say why; of the environment it gets only an allow-list, so name \
                  what else it needs in `env_vars` or `env`"
+                    .to_owned()
+            }
+            Self::EndsTooOften { .. } => {
+                "mend the server; it is started again when it is next used, once the time is over"
                     .to_owned()
             }
             Self::Http(fault) => return fault.hint(),

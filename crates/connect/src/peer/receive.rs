@@ -2,7 +2,6 @@
 //! queue, everything else noted, and the next line is read.
 
 use plenipo_wire::protocol::methods;
-use plenipo_wire::views::{Cancelled, Progress};
 use plenipo_wire::{
     ErrorObject, Fragment, Incoming, LineReader, LineTooLong, ParseFault, ParseFaultKind, RawValue,
     RequestId, encode, object,
@@ -13,7 +12,6 @@ use super::warnings::Kind;
 use super::{KEPT_BYTES, KEPT_QUESTIONS, KeptQuestion, Link, Peer, Questions, Reply};
 use crate::error::PeerError;
 use crate::input::respond::{Asker, Refused, is_question};
-use crate::observer::Event;
 use crate::text::{shown, shown_bytes};
 
 /// Reads until the end of the stream.
@@ -77,7 +75,7 @@ impl Peer {
                 self.receive_failure(question, id.as_ref(), &error);
             }
             Ok(Incoming::Notification { method, params }) => {
-                self.receive_notification(&method, params);
+                self.receive_notification(question, &method, params);
             }
             Ok(Incoming::Request { id, method, params }) => {
                 self.receive_request(question, &id, &method, params);
@@ -134,40 +132,6 @@ impl Peer {
             error.data = Some(clean);
         }
         error
-    }
-
-    fn receive_notification(&self, method: &str, params: Option<&RawValue>) {
-        let server = &self.name;
-        match (method, params) {
-            (methods::PROGRESS, Some(params)) => {
-                let Ok(progress) = Progress::from_raw(params) else { return };
-                let id = match &progress.token {
-                    RequestId::Number(number) => Some(*number),
-                    other => other.as_stringified_number(),
-                };
-                if let Some(sink) = id.and_then(|id| self.pending.progress(id)) {
-                    sink.take(&progress);
-                }
-            }
-            (methods::TOOLS_LIST_CHANGED, _) => self.lists_changed(),
-            (methods::CANCELLED, Some(params)) => {
-                if let Ok(cancelled) = Cancelled::from_raw(params) {
-                    self.asks.withdraw(&cancelled.request_id);
-                }
-            }
-            (methods::ELICITATION_COMPLETE, Some(params)) => {
-                let id = object::member(params, "elicitationId").and_then(object::text);
-                if let Some(id) = id {
-                    self.asks.complete(&id);
-                }
-            }
-            (methods::MESSAGE, Some(params)) => {
-                let clean = self.scrub_json(params);
-                let params = clean.as_ref().map_or(params, Fragment::as_raw);
-                self.observer.event(&Event::Log { server, params });
-            }
-            _ => {}
-        }
     }
 
     /// Answers at once, also while calls are waiting; what somebody has to be asked gets a task.

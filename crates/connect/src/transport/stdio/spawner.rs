@@ -92,11 +92,8 @@ impl Spawner for ProcessGroups {
                 .stderr(Stdio::from(stderr));
             let child = command.spawn()?;
             let group = Group::led_by(&child);
-            let process = GroupProcess {
-                child: Mutex::new(child),
-                reaped: AtomicBool::new(false),
-                group,
-            };
+            let process =
+                GroupProcess { child: Mutex::new(child), reaped: AtomicBool::new(false), group };
             Ok(Arc::new(process) as Arc<dyn ServerProcess>)
         })
     }

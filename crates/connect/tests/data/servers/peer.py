@@ -1,5 +1,6 @@
 """One server with many manners. F_ERA=modern answers server/discover and nothing legacy; F_CAPS: capabilities as JSON;
-F_LIST: how tools/list behaves."""
+F_LIST: how tools/list behaves; F_TTL: how long, in ms; F_LISTEN: how subscriptions/listen behaves; F_CAPS_LATER:
+capabilities from the second start on."""
 import random
 import signal
 import subprocess
@@ -9,8 +10,12 @@ from common import *
 ERA = os.environ.get("F_ERA", "legacy")
 LIST = os.environ.get("F_LIST", "plain")
 CAPS = json.loads(os.environ.get("F_CAPS", '{"tools": {"listChanged": true}}'))
+if os.environ.get("F_CAPS_LATER") and LOG and os.path.exists(LOG):
+    CAPS = json.loads(os.environ["F_CAPS_LATER"])
 MODERN = "2026-07-28"
 held, extra, lists = [], [], [0]
+listens, LISTEN = {}, os.environ.get("F_LISTEN", "plain")
+TTL = os.environ.get("F_TTL")
 
 if os.environ.get("F_GRANDCHILD"):
     child = subprocess.Popen(["sleep", "600"], stdin=subprocess.DEVNULL)
@@ -19,8 +24,20 @@ if os.environ.get("F_STUBBORN"):
     signal.signal(signal.SIGTERM, lambda *a: log("sigterm_ignored"))
 
 
+SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
+
+
 def names(*all):
-    return {"tools": [tool(n) for n in all]}
+    return {"tools": [tool(n) for n in all], **({"ttlMs": int(TTL), "cacheScope": "private"} if TTL else {})}
+
+
+def listen(i, wanted):
+    if LISTEN == "refuse":
+        return fail(i, -32601, "method not found")
+    granted = {"toolsListChanged": True} if LISTEN == "subset" else wanted
+    listens[i] = granted
+    if LISTEN != "silent":
+        note("notifications/subscriptions/acknowledged", {"_meta": {SUBSCRIPTION: i}, "notifications": granted})
 
 
 def page(params):
@@ -49,7 +66,8 @@ def page(params):
     if LIST == "mute":
         return None
     return names("line", "hold", "silent", "steps", "forever", "stuck", "grow", "rpc_error", "tool_error", "typed",
-                 "fields", "double", "env", "cwd", "stderr", "die", "huge", "doze", "notices", "nothing", *extra)
+                 "fields", "double", "env", "cwd", "stderr", "die", "huge", "doze", "notices", "nothing",
+                 "announce", "complete", "withdraw", *extra)
 
 
 def call(i, name, args, line):
@@ -109,6 +127,23 @@ def call(i, name, args, line):
         ok(i, text("awake"))
     elif name == "nothing":
         ok(i, None)
+    elif name == "announce":  # to the n-th subscription, or to none
+        ids = sorted(listens)
+        about = {} if args.get("to") is None else {"_meta": {SUBSCRIPTION: ids[args["to"]]}}
+        for _ in range(args.get("times", 1)):
+            note("notifications/" + args["what"], {**about, **args.get("params", {})})
+        extra.extend(args.get("grow", []))
+        ok(i, text("announced"))
+    elif name == "complete":
+        for n in sorted(listens):
+            ok(n, {"resultType": "complete", "_meta": {SUBSCRIPTION: n}})
+        listens.clear()
+        ok(i, text("completed"))
+    elif name == "withdraw":
+        for n in sorted(listens) + [i]:
+            note("notifications/cancelled", {"requestId": n, "reason": "by the server"})
+        listens.clear()
+        ok(i, text("withdrawn"))
 
 
 def progress(i, name, args, m):
@@ -135,6 +170,8 @@ for line in sys.stdin:
     if method == "notifications/cancelled" and params["requestId"] in held:
         held.remove(params["requestId"])
         ok(params["requestId"], text("too late"))
+    if method == "notifications/cancelled":
+        listens.pop(params["requestId"], None)
     if i is None:
         continue
     if method == "server/discover" and ERA == "modern":
@@ -153,6 +190,13 @@ for line in sys.stdin:
             ok(i, {**init_result(m, CAPS), "protocolVersion": version})
         else:
             ok(i, init_result(m, CAPS))
+    elif method == "subscriptions/listen" and ERA == "modern":
+        listen(i, params["notifications"])
+    elif method in ("resources/subscribe", "resources/unsubscribe") and ERA != "modern":
+        if params["uri"].startswith("file:///no"):
+            fail(i, -32002, "no such resource")
+        else:
+            ok(i, {})
     elif method == "tools/list":
         result = page(params)
         if result is not None:
