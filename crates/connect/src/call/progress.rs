@@ -86,8 +86,7 @@ impl Last {
 
     /// Notes an update; gives back what the observer gets now.
     fn take(&mut self, update: ProgressUpdate, now: Instant) -> Option<ProgressUpdate> {
-        // Not a number is no progress either.
-        if !(update.progress > self.progress) {
+        if update.progress.is_nan() || update.progress <= self.progress {
             return None;
         }
         (self.progress, self.at) = (update.progress, Some(now));
