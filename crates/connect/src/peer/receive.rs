@@ -4,7 +4,7 @@
 use plenipo_wire::protocol::methods;
 use plenipo_wire::{
     ErrorObject, Fragment, Incoming, LineReader, LineTooLong, ParseFault, ParseFaultKind, RawValue,
-    RequestId, encode, object,
+    RequestId, encode,
 };
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
