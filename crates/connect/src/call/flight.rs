@@ -42,7 +42,11 @@ impl<'a> Flight<'a> {
             during: Some(Operation::Call { tool: request.tool.clone() }),
         });
         let capabilities = request.input.as_ref().map(|input| input.offers().capabilities());
-        let patience = Patience::new(asks.clock(), idle, request.max_total);
+        let patience = Patience::new(
+            asks.clock(),
+            idle,
+            request.max_total.or(connection.options.tool_total_timeout),
+        );
         Self { connection, request, patience, asker, capabilities }
     }
 
