@@ -9,6 +9,7 @@ use plenipo_connect::{
 };
 use plenipo_wire::Fragment;
 
+use crate::person::Person;
 use crate::situation::Situation;
 use crate::{Outcome, auth, sample};
 
@@ -36,6 +37,7 @@ impl Host {
         let name = ServerName::new("conformance").ok_or("name the server")?;
         let mut options = ConnectOptions::default();
         options.observer = Arc::new(Printer);
+        options.input = Some(Arc::new(Person));
         let connection = Connection::connect(name, &endpoint, options).await?;
         println!("revision {}", connection.era().version());
         Ok(Self { connection })

@@ -9,6 +9,7 @@
 
 mod auth;
 mod host;
+mod person;
 mod sample;
 mod scenario;
 mod situation;

@@ -14,6 +14,12 @@ pub(crate) fn arguments(schema: &RawValue) -> Fragment {
     })
 }
 
+/// The required fields of an elicitation's form.
+pub(crate) fn form(params: &Fragment) -> Fragment {
+    let schema = object::member(params.as_raw(), "requestedSchema");
+    schema.map_or_else(Fragment::object_empty, arguments)
+}
+
 /// A value of the property's type, other ones at other positions.
 fn value(property: Option<&RawValue>, position: usize) -> Fragment {
     let member = |name| property.and_then(|property| object::member(property, name));
