@@ -217,3 +217,25 @@ async fn a_resource_may_ask_before_it_is_read() {
     assert!(retry.body.contains(r#""requestState":"s""#));
     assert_ne!(first.id(), retry.id());
 }
+
+#[tokio::test]
+async fn questions_of_a_legacy_server_have_a_stream_before_anything_is_asked() {
+    for has_stream in [true, false] {
+        let mut web = Web::legacy(move |seen| match (seen.verb.as_str(), seen.method().as_deref()) {
+            ("GET", _) if has_stream => Some(Answer::stream(": hello\n\n").hold()),
+            ("GET", _) => Some(Answer::empty(405)),
+            (_, Some("initialize")) => Some(Answer::json(&seen.result(&format!(
+                r#"{{"protocolVersion":"2025-11-25","capabilities":{CAPABILITIES},"serverInfo":{{"name":"w","version":"1"}}}}"#
+            )))),
+            (_, Some("server/discover")) => None,
+            _ => answer(seen),
+        })
+        .await;
+        web.options.input = Some(Arc::new(Yes));
+        let connection = web.connect().await.unwrap();
+        connection.read_resource("a:", &RequestOptions::default()).await.unwrap();
+        let log = web.log();
+        let at = |what: &str| log.iter().position(|entry| entry == what);
+        assert!(at("GET").unwrap() < at("resources/read").unwrap(), "{log:?}");
+    }
+}

@@ -96,6 +96,9 @@ impl HttpLink {
                 methods::INITIALIZE | methods::DISCOVER => Session::none().into(),
                 _ => self.sessions.current(),
             };
+            if session.is_legacy() && may_ask_back(question.method) {
+                self.listening.ready().await;
+            }
             let &Question { method, name, ref mirrored, ref body, .. } = question;
             let message = Message { method, name, mirrored, body: body.clone() };
             let response = self.post(&session, message).await?;
@@ -256,6 +259,11 @@ pub(super) async fn pump(
             Err(fault) => return Ok(Pumped::Ended { fault: Some(fault), events }),
         }
     }
+}
+
+/// Requests about which a legacy server may have questions, perhaps on its own stream.
+fn may_ask_back(method: &str) -> bool {
+    matches!(method, methods::TOOLS_CALL | methods::PROMPTS_GET | methods::RESOURCES_READ)
 }
 
 /// Whether a GET was answered with an event stream.

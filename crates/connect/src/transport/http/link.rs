@@ -20,6 +20,7 @@ use super::client::HttpClient;
 use super::helper::Helper;
 use super::post::Message;
 use super::secrets::Secrets;
+use super::server_stream::Listening;
 use super::session::{Protocol, Session, Sessions};
 use super::target::Target;
 use crate::error::Fault;
@@ -50,6 +51,7 @@ pub(crate) struct HttpLink {
     opt_in: OnceLock<bool>,
     errands: Mutex<JoinSet<()>>,
     stream: Mutex<Option<AbortHandle>>,
+    pub(super) listening: Listening,
 }
 
 impl HttpLink {
@@ -75,6 +77,7 @@ impl HttpLink {
             opt_in: OnceLock::new(),
             errands: Mutex::default(),
             stream: Mutex::default(),
+            listening: Listening::default(),
         }
     }
 

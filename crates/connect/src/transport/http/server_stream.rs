@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plenipo_wire::sse::EventReader;
-use tokio::time::sleep;
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
 
 use super::exchange::{Pumped, is_stream, pump};
 use super::link::HttpLink;
@@ -17,11 +18,52 @@ const LONGEST: Duration = Duration::from_secs(30);
 /// Attempts in a row that bring nothing.
 const FRUITLESS: u32 = 3;
 
+/// How long a request waits for the stream on which its server may ask about it.
+const HEAD: Duration = Duration::from_secs(1);
+
+/// Whether questions of the server would arrive.
+#[derive(Debug)]
+pub(super) struct Listening(watch::Sender<bool>);
+
+impl Default for Listening {
+    /// There is no stream to wait for.
+    fn default() -> Self {
+        Self(watch::Sender::new(true))
+    }
+}
+
+/// Settles it when the stream is given up.
+struct Settle<'a>(&'a Listening);
+
+impl Drop for Settle<'_> {
+    fn drop(&mut self) {
+        self.0.settle();
+    }
+}
+
+impl Listening {
+    fn settle(&self) {
+        self.0.send_replace(true);
+    }
+
+    /// Waits until the stream is open or there is none; the first to wait in vain is the last.
+    pub(super) async fn ready(&self) {
+        let mut listening = self.0.subscribe();
+        if timeout(HEAD, listening.wait_for(|ready| *ready)).await.is_err() {
+            self.settle();
+        }
+    }
+}
+
 impl HttpLink {
     /// Keeps the stream open until the connection ends.
     pub(crate) fn open_server_stream(self: &Arc<Self>, peer: &Arc<Peer>) {
         let (link, peer) = (Arc::clone(self), Arc::clone(peer));
-        let task = tokio::spawn(async move { link.listen(&peer).await });
+        self.listening.0.send_replace(false);
+        let task = tokio::spawn(async move {
+            let _settle = Settle(&link.listening);
+            link.listen(&peer).await;
+        });
         self.hold_stream(task.abort_handle());
     }
 
@@ -32,6 +74,7 @@ impl HttpLink {
             let session = self.sessions.current();
             let events = match self.open_stream(&session, reader.last_event_id()).await {
                 Ok(response) if is_stream(&response) => {
+                    self.listening.settle();
                     let mut body = response.into_body();
                     reader.restart();
                     match pump(peer, None, &mut reader, &mut body).await {
