@@ -5,6 +5,7 @@
 mod arguments;
 mod contract;
 mod explain;
+mod limited;
 mod state_text;
 
 use std::ffi::OsString;
@@ -26,6 +27,7 @@ use crate::failure::{Code, Failure, with_sources};
 use crate::settings::Settings;
 use crate::terminal;
 use arguments::SandboxProgram;
+use limited::Limited;
 
 /// The sandbox itself refused; 125 is ours alone when the report says so.
 const REFUSED: u8 = 125;
@@ -56,9 +58,10 @@ pub(crate) fn run(arguments: SandboxArguments, global: &Global) -> ExitCode {
         // What a caller names can't have a say about a state.
         return Failure::usage("--config cannot be used with --sandbox-state-json").report();
     }
-    let report = match arguments.report_fd.map(plenipo_launch::take_inherited).transpose() {
-        Ok(report) => report,
-        Err(error) => return refuse(&error),
+    let inherited = |number: Option<i32>| number.map(plenipo_launch::take_inherited).transpose();
+    let (report, end) = match (inherited(arguments.report_fd), inherited(arguments.end_report_fd)) {
+        (Ok(report), Ok(end)) => (report, end),
+        (Err(error), _) | (_, Err(error)) => return refuse(&error),
     };
     let request = match arguments.sandbox_state_json.as_deref() {
         Some(text) => from_state(text, &arguments),
@@ -71,8 +74,12 @@ pub(crate) fn run(arguments: SandboxArguments, global: &Global) -> ExitCode {
             }
         },
     };
+    let request = request.and_then(|mut request| {
+        let limited = Limited::attach(&mut request)?;
+        Ok((request, limited))
+    });
     if arguments.explain {
-        return match request.and_then(|request| plenipo_launch::explain(&request)) {
+        return match request.and_then(|(request, _)| plenipo_launch::explain(&request)) {
             Ok(report) => explain::show(&report, global.json),
             Err(error) => {
                 explain::show_refusal(&error, global.json);
@@ -81,9 +88,9 @@ pub(crate) fn run(arguments: SandboxArguments, global: &Global) -> ExitCode {
         };
     }
     let outcome = match request {
-        Ok(mut request) => {
+        Ok((mut request, limited)) => {
             request.report = report;
-            launch(request)
+            launch(request).inspect(|code| ended(*code, limited.as_ref(), (end, global.verbose)))
         }
         Err(error) => {
             write_refusal(&error, report);
@@ -91,6 +98,14 @@ pub(crate) fn run(arguments: SandboxArguments, global: &Global) -> ExitCode {
         }
     };
     outcome.map_or_else(|error| refuse(&error), ExitCode::from)
+}
+
+/// Ends what served the command, and says how it went where that is wanted.
+fn ended(code: u8, limited: Option<&Limited>, (report, verbose): (Option<OwnedFd>, bool)) {
+    let network = limited.map(|limited| limited.finish(verbose));
+    if let Some(report) = report {
+        limited::write_end(report, code, network.as_ref());
+    }
 }
 
 fn as_refusal(failure: &Failure) -> LaunchError {

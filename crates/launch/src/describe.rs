@@ -6,7 +6,9 @@ use plenipo_policy::{Access, Network};
 
 use crate::ladder::Attempt;
 use crate::landlock_layer;
-use crate::report::{EnforcementReport, LayerState, Layers, REPORT_VERSION, ReportedRule};
+use crate::report::{
+    EnforcementReport, LayerState, Layers, REPORT_VERSION, ReportedNetwork, ReportedRule,
+};
 use crate::rung::Rung;
 
 const OUTER_PROC: &str = "the surrounding container's /proc is shown, read-only: processes outside are visible, with \
@@ -42,6 +44,7 @@ pub(crate) fn describe(attempt: &Attempt<'_>) -> EnforcementReport {
         unavailable_rungs: attempt.unavailable.to_vec(),
         layers,
         layer_reasons,
+        network: ReportedNetwork::from(&request.policy.network),
         rules: rules.collect(),
         placeholders: prepared
             .placeholders

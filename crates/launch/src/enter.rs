@@ -46,6 +46,8 @@ pub(crate) struct Confinement<'a> {
     pub(crate) ids: Option<Ids>,
     pub(crate) proc: Proc,
     pub(crate) network: bool,
+    /// The one port that may be connected to while the network is off.
+    pub(crate) proxy_port: Option<u16>,
     pub(crate) landlock_abi: i32,
     pub(crate) filter: &'a [Instruction],
     /// Given back to the command once every rule is in place.

@@ -6,9 +6,11 @@
 //! up by halves instead of one after the other. Sources: seccomp(2), `linux/seccomp.h`, `linux/filter.h`.
 
 mod calls;
+mod proxied;
 
 use crate::sys::Instruction;
 use calls::{Architecture, Call};
+pub(crate) use proxied::build_proxied;
 
 const ALLOW: u32 = 0x7fff_0000;
 const KILL_PROCESS: u32 = 0x8000_0000;

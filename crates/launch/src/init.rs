@@ -11,6 +11,7 @@ use std::process::Command;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 use serde::{Deserialize, Serialize};
 
+use crate::egress::with_proxy;
 use crate::sys::{
     Delivery, Received, SignalMask, kill_all_others, spawn, spawn_in_terminal, wait_for_signal,
 };
@@ -34,18 +35,22 @@ pub(crate) struct Payload {
     pub(crate) program: OsString,
     pub(crate) arguments: Vec<OsString>,
     pub(crate) network: bool,
+    /// Whether a proxy is the only way to it.
+    pub(crate) proxied: bool,
     /// In place of this process's own environment.
     #[serde(skip)]
     pub(crate) environment: Option<Vec<(OsString, OsString)>>,
 }
 
 impl Payload {
-    /// The launcher's own environment, and whether the network is off.
+    /// The launcher's own environment, and whether the network is off or behind a proxy.
     pub(crate) fn environment(&self) -> Vec<(OsString, OsString)> {
         let (name, value) = NETWORK_DISABLED;
         let mut environment =
             self.environment.clone().unwrap_or_else(|| std::env::vars_os().collect());
-        if !self.network {
+        if self.proxied {
+            with_proxy(&mut environment);
+        } else if !self.network {
             environment.retain(|(present, _)| present != name);
             environment.push((name.into(), value.into()));
         }

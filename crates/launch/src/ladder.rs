@@ -10,6 +10,7 @@ mod namespaces;
 
 use std::os::fd::OwnedFd;
 
+use plenipo_policy::Network;
 use rustix::process::Pid;
 use rustix::thread::CapabilitySet;
 
@@ -137,6 +138,10 @@ impl<'a> Climb<'a> {
                 ErrorKind::Unsupported,
                 "it has no terminal of its own to give (--tty)",
             )),
+            Rung::Bwrap | Rung::Landlock if attempt.limits_network() => Err(LaunchError::new(
+                ErrorKind::Unsupported,
+                "it cannot limit the network to hosts",
+            )),
             Rung::NoProc | Rung::Landlock if self.prepared.resolved.denies_processes => {
                 Err(LaunchError::new(
                     ErrorKind::Unsupported,
@@ -201,6 +206,10 @@ impl Attempt<'_> {
         }
         gate.open();
         Ok(())
+    }
+
+    fn limits_network(&self) -> bool {
+        matches!(self.request.policy.network, Network::Limited(_))
     }
 
     /// The launcher's side of a fork: waits for the sandbox to be complete, then for its end.

@@ -4,8 +4,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd,
-    Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, Scope,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath,
+    PathFd, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, Scope,
 };
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
@@ -32,6 +32,9 @@ pub(crate) fn restrict(
     let all = AccessFs::from_all(abi);
     let read = AccessFs::from_read(abi);
     let mut rules = created(abi, confinement.network)?;
+    if let Some(port) = confinement.proxy_port.filter(|_| !AccessNet::from_all(abi).is_empty()) {
+        rules = rules.add_rule(NetPort::new(port, AccessNet::ConnectTcp)).map_err(failed)?;
+    }
     if plan.base_is_empty() {
         rules = allow(rules, Path::new("/"), AccessFs::ReadDir.into())?;
     }

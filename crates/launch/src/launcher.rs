@@ -8,6 +8,7 @@ use plenipo_policy::{Mode, Network, SandboxPolicy};
 use rustix::fs::FileType;
 use rustix::net::{AddressFamily, SocketType};
 
+use crate::egress::{self, Egress};
 use crate::error::{ErrorKind, LaunchError};
 use crate::init::{self, Payload};
 use crate::ladder::{Climb, Purpose};
@@ -41,6 +42,8 @@ pub struct LaunchRequest {
     /// Words that make this program call [`inner_stage`](crate::inner_stage), the descriptor's number behind them.
     /// Without them there is no rung `bwrap`.
     pub inner_stage: Vec<OsString>,
+    /// Serves a network that the policy limits to hosts; without it such a policy is refused.
+    pub egress: Option<Box<dyn Egress>>,
     /// The weakest rung to launch on; the best available one is taken.
     pub minimum_rung: Rung,
 }
@@ -58,6 +61,7 @@ impl LaunchRequest {
             terminal: false,
             environment: None,
             inner_stage: Vec::new(),
+            egress: None,
             minimum_rung: Rung::Full,
         }
     }
@@ -128,10 +132,8 @@ pub fn inherited_descriptor(number: i32) -> Result<OwnedFd, LaunchError> {
 
 fn check_network(request: &LaunchRequest) -> Result<(), LaunchError> {
     match request.policy.network {
-        Network::Restricted | Network::Enabled => Ok(()),
-        Network::Limited(_) => Err(LaunchError::unenforceable(
-            "limit the network to hosts: no proxy was given".to_owned(),
-        )),
+        Network::Limited(_) if request.egress.is_none() => Err(egress::not_served()),
+        Network::Restricted | Network::Limited(_) | Network::Enabled => Ok(()),
     }
 }
 
@@ -158,6 +160,9 @@ fn check_standard_streams(network: &Network) -> Result<(), LaunchError> {
         let what = match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => "a directory",
             FileType::Socket if !is_stream(stream)? => "a datagram socket",
+            FileType::Socket if could_be_aimed(stream, network)? => {
+                "an internet socket while the network is limited"
+            }
             FileType::Socket if !leads_to_one_peer(stream, network)? => {
                 "a socket that is not connected"
             }
@@ -175,10 +180,19 @@ fn is_stream(socket: BorrowedFd<'_>) -> Result<bool, LaunchError> {
     Ok(kind == SocketType::STREAM || kind == SocketType::SEQPACKET)
 }
 
+/// With a limited network a command may connect, and a TCP socket that was made outside would do so outside.
+fn could_be_aimed(socket: BorrowedFd<'_>, network: &Network) -> Result<bool, LaunchError> {
+    Ok(matches!(network, Network::Limited(_)) && family(socket)? != AddressFamily::UNIX)
+}
+
+fn family(socket: BorrowedFd<'_>) -> Result<AddressFamily, LaunchError> {
+    rustix::net::sockopt::socket_domain(socket)
+        .map_err(|error| LaunchError::step("look at a standard stream", error))
+}
+
 /// With the network on, a command makes internet sockets itself.
 fn leads_to_one_peer(socket: BorrowedFd<'_>, network: &Network) -> Result<bool, LaunchError> {
-    let family = rustix::net::sockopt::socket_domain(socket)
-        .map_err(|error| LaunchError::step("look at a standard stream", error))?;
+    let family = family(socket)?;
     let internet = family == AddressFamily::INET || family == AddressFamily::INET6;
     let is_connected = || rustix::net::getpeername(socket).is_ok();
     Ok((internet && *network == Network::Enabled) || is_connected())

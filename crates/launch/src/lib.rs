@@ -15,6 +15,8 @@
 #[cfg(target_os = "linux")]
 mod describe;
 #[cfg(target_os = "linux")]
+mod egress;
+#[cfg(target_os = "linux")]
 mod enter;
 mod error;
 #[cfg(target_os = "linux")]
@@ -48,6 +50,8 @@ mod sys;
 mod terminal;
 mod tree;
 
+#[cfg(target_os = "linux")]
+pub use egress::Egress;
 pub use error::{ErrorKind, LaunchError};
 #[cfg(target_os = "linux")]
 pub use helper::{fork_again, fork_helper};
@@ -56,7 +60,12 @@ pub use ladder::bwrap::stage::inner_stage;
 #[cfg(target_os = "linux")]
 pub use launcher::{LaunchRequest, explain, inherited_descriptor, launch, take_inherited};
 pub use protections::{PROJECT_CONFIGURATIONS, PROTECTED_NAMES, Protections};
-pub use report::{EnforcementReport, LayerState, Layers, REPORT_VERSION, ReportedRule};
+pub use report::{
+    EnforcementReport, LayerState, Layers, REPORT_VERSION, ReportedNetwork, ReportedRule,
+};
 pub use rung::{Rung, RungAttempt};
 #[cfg(target_os = "linux")]
 pub use sys::resolve_without_modules;
+
+/// Where a command whose network is limited finds the proxy: this port of its own 127.0.0.1.
+pub const PROXY_PORT: u16 = 3128;

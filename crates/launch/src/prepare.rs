@@ -30,6 +30,7 @@ pub(crate) fn payload(request: &LaunchRequest) -> Result<Payload, LaunchError> {
         program: program.clone(),
         arguments: arguments.to_vec(),
         network: request.policy.network == Network::Enabled,
+        proxied: matches!(request.policy.network, Network::Limited(_)),
         environment: request.environment.clone(),
     })
 }

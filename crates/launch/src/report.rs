@@ -5,8 +5,10 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 
+use plenipo_policy::Network;
 use serde::Serialize;
 
+use crate::PROXY_PORT;
 use crate::error::{LaunchError, Refusal};
 use crate::rung::{Rung, RungAttempt};
 
@@ -40,8 +42,36 @@ pub struct Layers {
     pub landlock: LayerState,
     /// The system call filter.
     pub seccomp: LayerState,
-    /// No network: an own network namespace and no addressable socket.
+    /// No network: an own network namespace and no addressable socket but, if it is limited, one to the proxy.
     pub network: LayerState,
+}
+
+/// What the command reaches.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct ReportedNetwork {
+    /// `restricted`, `limited` or `enabled`.
+    pub mode: &'static str,
+    /// Where the proxy is, inside: `127.0.0.1:3128`. Only if the network is limited, as is the next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<String>,
+    /// Host patterns, canonical, each with `allow` or `deny`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub domains: Option<BTreeMap<String, &'static str>>,
+}
+
+impl From<&Network> for ReportedNetwork {
+    fn from(network: &Network) -> Self {
+        let (proxy, domains) = match network {
+            Network::Limited(hosts) => {
+                let domains =
+                    hosts.iter().map(|(pattern, access)| (pattern.to_string(), access.as_str()));
+                (Some(format!("127.0.0.1:{PROXY_PORT}")), Some(domains.collect()))
+            }
+            Network::Restricted | Network::Enabled => (None, None),
+        };
+        Self { mode: network.as_str(), proxy, domains }
+    }
 }
 
 /// One rule as it was enforced.
@@ -76,6 +106,8 @@ pub struct EnforcementReport {
     pub layers: Layers,
     /// For each layer that is enforced partly or not: what is weaker.
     pub layer_reasons: BTreeMap<&'static str, String>,
+    /// What the command reaches over the network.
+    pub network: ReportedNetwork,
     /// Rules after resolution, parents first.
     pub rules: Vec<ReportedRule>,
     /// Missing protected names that got a placeholder for the time of the launch.
@@ -149,6 +181,7 @@ impl EnforcementReport {
                 network: none,
             },
             layer_reasons: BTreeMap::new(),
+            network: ReportedNetwork::from(&Network::Enabled),
             rules: Vec::new(),
             placeholders: Vec::new(),
             unknown_members: Vec::new(),

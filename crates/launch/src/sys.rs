@@ -7,6 +7,7 @@
 mod clone;
 mod descriptor;
 mod filter;
+mod loopback;
 mod mount;
 mod names;
 mod signal;
@@ -15,6 +16,7 @@ mod spawn;
 pub(crate) use clone::{Fork, Namespaces, exit_now, fork, fork_into};
 pub(crate) use descriptor::{copy_inherited, take_inherited};
 pub(crate) use filter::{Instruction, install_filter, landlock_abi};
+pub(crate) use loopback::raise_loopback;
 pub(crate) use mount::{MountAttributes, set_mount_attributes};
 pub use names::resolve_without_modules;
 pub(crate) use signal::{

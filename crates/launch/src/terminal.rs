@@ -132,7 +132,7 @@ impl News {
     }
 }
 
-fn send(channel: BorrowedFd<'_>, descriptor: BorrowedFd<'_>) -> Result<(), Errno> {
+pub(crate) fn send(channel: BorrowedFd<'_>, descriptor: BorrowedFd<'_>) -> Result<(), Errno> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     let descriptors = [descriptor];
@@ -141,7 +141,7 @@ fn send(channel: BorrowedFd<'_>, descriptor: BorrowedFd<'_>) -> Result<(), Errno
     rustix::net::sendmsg(channel, &byte, &mut ancillary, SendFlags::NOSIGNAL).map(drop)
 }
 
-fn receive(channel: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
+pub(crate) fn receive(channel: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut byte = [0];

@@ -50,6 +50,10 @@ pub(crate) struct SandboxArguments {
     #[arg(long, value_name = "N")]
     pub(crate) report_fd: Option<i32>,
 
+    /// When the command has ended, write one line of JSON to this inherited descriptor: its exit code, and what a limited network refused.
+    #[arg(long, value_name = "N")]
+    pub(crate) end_report_fd: Option<i32>,
+
     /// Run nothing if the sandbox cannot be built as strong as this: full, no-proc or landlock.
     ///
     /// Raises what the configuration says (sandbox.minimum_rung, else full); cannot lower it.
@@ -57,7 +61,7 @@ pub(crate) struct SandboxArguments {
     pub(crate) minimum_rung: Option<Rung>,
 
     /// Build the sandbox, show what it enforces, and run nothing in it; with --json as the report.
-    #[arg(long, conflicts_with = "report_fd")]
+    #[arg(long, conflicts_with_all = ["report_fd", "end_report_fd"])]
     pub(crate) explain: bool,
 
     /// Command and its arguments.
@@ -76,6 +80,7 @@ impl SandboxArguments {
             cd: None,
             tty: false,
             report_fd: None,
+            end_report_fd: None,
             minimum_rung: None,
             explain: false,
             command,

@@ -35,6 +35,8 @@ fn for_a_person(report: &EnforcementReport) -> String {
     line(&mut text, "rung", report.rung.name());
     rungs(&mut text, &report.unavailable_rungs);
     let layers = &report.layers;
+    let limited =
+        report.network.proxy.as_ref().map(|proxy| format!(": hosts by the proxy at {proxy}"));
     for (name, state) in [
         ("namespaces", layers.namespaces),
         ("mounts", layers.mounts),
@@ -43,7 +45,11 @@ fn for_a_person(report: &EnforcementReport) -> String {
         ("network", layers.network),
     ] {
         let why = report.layer_reasons.get(name).map(|why| format!(": {why}"));
+        let why = why.or_else(|| limited.clone().filter(|_| name == "network"));
         line(&mut text, name, &format!("{}{}", word(state), why.unwrap_or_default()));
+    }
+    for (pattern, access) in report.network.domains.iter().flatten() {
+        line(&mut text, &format!("{access} host"), pattern);
     }
     let visible = if report.foreign_processes_visible { "visible" } else { "not visible" };
     line(&mut text, "processes outside", visible);

@@ -19,6 +19,7 @@ mod golden;
 mod help;
 mod interrupt;
 mod layers;
+mod limited;
 mod names;
 mod peers;
 mod reference;

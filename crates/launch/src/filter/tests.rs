@@ -2,6 +2,8 @@
 
 use super::*;
 
+mod proxied;
+
 use calls::made_by_tests as made;
 
 const BOTH: [Architecture; 2] = [Architecture::X86_64, Architecture::Aarch64];

@@ -6,12 +6,15 @@ use plenipo_policy::Network;
 use rustix::process::Signal;
 
 use super::Attempt;
+use crate::PROXY_PORT;
+use crate::egress::{Inside as Listening, Way};
 use crate::enter::{Confinement, Ids, Proc, enter};
 use crate::error::LaunchError;
 use crate::filter;
 use crate::handshake::{self, ToLauncher};
 use crate::plan::plan;
 use crate::rung::Rung;
+use crate::supervise::reap;
 use crate::sys::{self, Fork, Namespaces};
 use crate::terminal::{Inside, Terminal};
 
@@ -29,17 +32,22 @@ pub(super) fn attempt(
         user.then(|| Ids { user: rustix::process::getuid(), group: rustix::process::getgid() });
     let network = attempt.request.policy.network != Network::Enabled;
     let namespaces = Namespaces { user, network };
+    let way = Way::of(attempt)?;
     let terminal = attempt.wants_terminal().then(Terminal::new).transpose()?;
     match sys::fork_into(namespaces).map_err(|error| cannot_fork(error, namespaces))? {
         Fork::Child => {
             drop((answers, report.take())); // the launcher's to write and to close
             let inside = terminal.map(Terminal::inside);
-            let confined = confine(attempt, ids, &launcher, inside.as_ref());
+            let confined = confine(attempt, ids, &launcher, inside.as_ref(), way);
             let news = inside.map(Inside::into_news);
             sys::exit_now(i32::from(attempt.go_on(confined, launcher, news)))
         }
         Fork::Parent(child) => {
             drop(launcher);
+            if let Some(Err(error)) = way.map(|way| way.serve(attempt)) {
+                reap(child); // it ends with the channel
+                return Err(error);
+            }
             attempt.follow(child, answers, report, terminal.map(Terminal::outside))
         }
     }
@@ -76,20 +84,26 @@ fn confine(
     ids: Option<Ids>,
     launcher: &ToLauncher,
     terminal: Option<&Inside>,
+    way: Option<Way>,
 ) -> Result<(), LaunchError> {
     launcher.die_with_launcher(Signal::KILL)?;
+    let listening = way.map(Way::listen).transpose()?;
     let network = attempt.request.policy.network == Network::Enabled;
     let resolved = &attempt.prepared.resolved;
     let steps = plan(&resolved.tree, &resolved.links, &resolved.cwd);
-    let filter = filter::build(network);
+    let proxied = listening.is_some();
+    let filter = if proxied { filter::build_proxied() } else { filter::build(network) };
     let confinement = Confinement {
         ids,
         proc: if attempt.rung == Rung::NoProc { Proc::Outer } else { Proc::Fresh },
         network,
+        proxy_port: proxied.then_some(PROXY_PORT),
         landlock_abi: attempt.prepared.landlock_abi,
         filter: &filter,
         descriptor_limit: attempt.prepared.descriptor_limit,
         terminal,
     };
-    enter(&steps, &confinement)
+    enter(&steps, &confinement)?;
+    // Nothing is left to fail but the report.
+    listening.map_or(Ok(()), Listening::hand_out)
 }

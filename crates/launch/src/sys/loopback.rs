@@ -1,0 +1,24 @@
+//! The loopback interface of a new network namespace, which begins its life down: netdevice(7).
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// Brings `lo` up in the network namespace that `socket` (of an internet family) was made in.
+pub(crate) fn raise_loopback(socket: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: ifreq is plain data, for which zeros are valid.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(*b"lo") {
+        *to = from.cast_signed();
+    }
+    // SAFETY: the request is a valid ifreq with a nul-terminated name; the kernel writes its flags.
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFFLAGS, &raw mut request) })?;
+    // SAFETY: SIOCGIFFLAGS filled this member.
+    let flags = unsafe { request.ifr_ifru.ifru_flags };
+    request.ifr_ifru.ifru_flags = flags | libc::c_short::try_from(libc::IFF_UP).unwrap_or(1);
+    // SAFETY: as above; the kernel only reads.
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request) })
+}
+
+fn check(result: libc::c_int) -> io::Result<()> {
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
