@@ -183,9 +183,12 @@ pub(crate) struct CallArguments {
     /// Put images, audio and other content that is not text into files in DIR.
     #[arg(long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
-    /// Longest message to take from the server, in bytes.
-    #[arg(long, value_name = "BYTES", value_parser = message_size)]
+    /// Longest message to take from the server: 64KiB, 128MiB, or bytes [default: 16MiB].
+    #[arg(long, value_name = "SIZE", value_parser = message_size)]
     pub(crate) max_message_size: Option<usize>,
+    /// Send the arguments as they are, and take the result as it is, without checking them against the tool's schemas.
+    #[arg(long)]
+    pub(crate) unchecked: bool,
 }
 
 /// List the tools of a server, or of all.
@@ -204,13 +207,21 @@ fn variable(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Enough for a handshake, at least.
+/// `64KiB`, `128MiB`, `1GiB` or bytes; enough for a handshake, at least.
 fn message_size(text: &str) -> Result<usize, String> {
     const LEAST: usize = 4096;
-    match text.parse() {
-        Ok(size) if size >= LEAST => Ok(size),
-        _ => Err(format!("expected a number of bytes, at least {LEAST}, found {text:?}")),
-    }
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit: usize = match text.strip_prefix(digits).unwrap_or_default() {
+        "" | "B" => 1,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        _ => 0,
+    };
+    let size = digits.parse().ok().and_then(|number: usize| number.checked_mul(unit));
+    size.filter(|size| *size >= LEAST).ok_or_else(|| {
+        format!("expected a size like 64KiB or 128MiB, or at least {LEAST} bytes, found {text:?}")
+    })
 }
 
 /// `30s`, `500ms`, `2m`, or seconds without a unit.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use plenipo_authority::{CapturedAuthority, SandboxState};
 use plenipo_connect::catalog::Tool;
-use plenipo_connect::{CallOutcome, CallRequest, Connection, Member};
+use plenipo_connect::{CallOutcome, CallRequest, Connection, Fault, Member};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::arguments::{CallArguments, Global};
@@ -133,6 +133,7 @@ impl Call<'_> {
         let tool = target::tool(&catalog, &self.target)?;
         let mut request = CallRequest::new(tool.name(), self.fill_in(tool)?, authority);
         request.prepared = Some(tool.clone());
+        request.check_schemas = !self.arguments.unchecked;
         request.timeout = self.arguments.timeout;
         request.max_total = self.arguments.timeout;
         let verbose = self.global.verbose;
@@ -143,12 +144,24 @@ impl Call<'_> {
                 terminal::tell(&terminal::stderr().dim(&terminal::harmless(message)));
             }
         }));
-        connection.call(request).await.map_err(Failure::from)
+        let called = connection.call(request).await;
+        called.map_err(|error| match error.fault() {
+            Fault::Arguments(_) => {
+                Failure::from(error).with_hint(format!("the tool is {}", signature(tool)))
+            }
+            Fault::InputSchema(_) => {
+                Failure::from(error).with_hint("--unchecked sends the arguments as they are")
+            }
+            _ => Failure::from(error),
+        })
     }
 
     fn fill_in(&self, tool: &Tool) -> Result<Option<plenipo_wire::Fragment>, Failure> {
         let view = tool.view().map_err(|error| Failure::new(Code::Protocol, error.to_string()))?;
-        let schema = InputSchema::read(view.input_schema);
+        let mut schema = InputSchema::read(view.input_schema);
+        if self.arguments.unchecked {
+            schema = schema.without_rules();
+        }
         self.inputs.arguments(&schema, tool.name()).map(Some)
     }
 
@@ -166,6 +179,13 @@ impl Call<'_> {
         };
         let code = if outcome.is_error() { Code::ToolError.into() } else { ExitCode::SUCCESS };
         Ok((rendered, code))
+    }
+}
+
+fn signature(tool: &Tool) -> String {
+    match tool.view() {
+        Ok(view) => InputSchema::read(view.input_schema).signature(tool.name()),
+        Err(_) => tool.name().to_owned(),
     }
 }
 

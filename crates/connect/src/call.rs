@@ -5,6 +5,7 @@
 //! [`Fault::Peer`]; everything else is local.
 
 mod cancel;
+mod checks;
 mod flight;
 pub(crate) mod mirror;
 pub(crate) mod progress;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plenipo_authority::{AuthorityChanged, CapturedAuthority, CredentialPin};
+use plenipo_schema::SchemaFault;
 use plenipo_wire::views::{CallResult, ResultType};
 use plenipo_wire::{Fragment, RawValue, ViewError};
 
@@ -61,6 +63,9 @@ pub struct CallRequest {
     pub cancel: Option<Cancellation>,
     /// The tool as it was when the call was prepared; refused when it is another by now.
     pub prepared: Option<Tool>,
+    /// Check the arguments against the tool's input schema before anything is sent, and the result
+    /// against its output schema; default: true.
+    pub check_schemas: bool,
 }
 
 /// From which severity on a server logs (RFC 5424).
@@ -90,6 +95,7 @@ pub enum LogLevel {
 pub struct CallOutcome {
     result: Box<RawValue>,
     is_error: bool,
+    output_fault: Option<SchemaFault>,
 }
 
 impl CallRequest {
@@ -112,6 +118,7 @@ impl CallRequest {
             log_level: None,
             cancel: None,
             prepared: None,
+            check_schemas: true,
         }
     }
 }
@@ -153,6 +160,13 @@ impl CallOutcome {
     pub fn is_error(&self) -> bool {
         self.is_error
     }
+
+    /// How `structuredContent` differs from the tool's output schema, or why that is not known. Of a
+    /// tool that failed, and of a call without checks, always `None`.
+    #[must_use]
+    pub fn output_fault(&self) -> Option<&SchemaFault> {
+        self.output_fault.as_ref()
+    }
 }
 
 impl Connection {
@@ -182,10 +196,11 @@ impl Connection {
         let flight = flight::Flight::new(self, request);
         let catalog = flight.catalog().await?;
         may_call(catalog.find(&request.tool), request).map_err(RequestFault::Fault)?;
+        self.check_arguments(&catalog, request)?;
         let attempt = CallAttempt { connection: self, flight: &flight, request, catalog };
         let need = match attempt.send(&Retry::default()).await {
             Ok(result) => match CallOutcome::read(result).map_err(RequestFault::Fault)? {
-                Read::Outcome(outcome) => return Ok(outcome),
+                Read::Outcome(outcome) => return Ok(outcome.checked(&attempt.catalog, request)),
                 Read::Needs(result) => Need::Input(result),
             },
             landed => match Need::of(landed)? {
@@ -200,7 +215,7 @@ impl Connection {
             limit: self.options.max_input_rounds,
         };
         match CallOutcome::read(rounds.follow(&attempt, need).await?) {
-            Ok(Read::Outcome(outcome)) => Ok(outcome),
+            Ok(Read::Outcome(outcome)) => Ok(outcome.checked(&attempt.catalog, request)),
             Ok(Read::Needs(_)) => Err(RequestFault::Fault(unfinished("input_required"))),
             Err(fault) => Err(RequestFault::Fault(fault)),
         }
@@ -279,6 +294,7 @@ impl Attempt for CallAttempt<'_> {
                 let catalog = flight.catalog_after(catalog.revision()).await?;
                 let found = catalog.find(&request.tool);
                 let tool = may_call(found, request).map_err(RequestFault::Fault)?;
+                connection.check_arguments(&catalog, request)?;
                 flight.fly(tool, retry).await
             }
             landed => landed,
@@ -312,7 +328,7 @@ impl CallOutcome {
             _ => return Err(unfinished("unknown")),
         }
         let is_error = view.is_error;
-        Ok(Read::Outcome(Self { result, is_error }))
+        Ok(Read::Outcome(Self { result, is_error, output_fault: None }))
     }
 }
 

@@ -4,16 +4,19 @@
 //! dropped alone, with its reason.
 
 mod list;
+mod schemas;
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use plenipo_wire::views::ToolView;
+use plenipo_schema::SchemaFault;
+use plenipo_wire::views::{CallResult, ToolView};
 use plenipo_wire::{Fragment, ViewError};
 
 pub(crate) use list::{Listed, list, silence};
 
 use crate::text::nearest;
+use schemas::ToolSchemas;
 
 /// The tools of a server at one revision. Cheap to share.
 #[derive(Debug)]
@@ -23,6 +26,8 @@ pub struct Catalog {
     index: HashMap<Arc<str>, usize>,
     dropped: Vec<DroppedTool>,
     filter: ToolFilter,
+    /// Beside `tools`; each comes to be with the tool's first call.
+    schemas: Vec<OnceLock<Box<ToolSchemas>>>,
 }
 
 /// One tool: its name and its whole text as listed.
@@ -85,7 +90,8 @@ impl Catalog {
             index.insert(Arc::clone(&tool.name), tools.len());
             tools.push(tool);
         }
-        Self { revision, tools, index, dropped, filter }
+        let schemas = tools.iter().map(|_| OnceLock::new()).collect();
+        Self { revision, tools, index, dropped, filter, schemas }
     }
 
     /// Grows with every listing on a connection.
@@ -105,10 +111,53 @@ impl Catalog {
         self.tools.iter().filter(|tool| self.filter.allows(&tool.name))
     }
 
+    /// The tools that may be called, each with its place for [`at`](Self::at).
+    pub(crate) fn places(&self) -> impl Iterator<Item = (usize, &Tool)> {
+        self.tools.iter().enumerate().filter(|(_, tool)| self.filter.allows(&tool.name))
+    }
+
+    pub(crate) fn at(&self, place: usize) -> Option<&Tool> {
+        self.tools.get(place)
+    }
+
     /// Tools that were listed and cannot be used.
     #[must_use]
     pub fn dropped(&self) -> &[DroppedTool] {
         &self.dropped
+    }
+
+    /// Checks arguments (none: `{}`) against a tool's input schema; a tool that is not there takes
+    /// everything.
+    ///
+    /// # Errors
+    /// [`SchemaFault`]: they do not match, or why that is not known.
+    pub fn check_arguments(
+        &self,
+        tool: &str,
+        arguments: Option<&Fragment>,
+    ) -> Result<(), SchemaFault> {
+        match self.schemas(tool) {
+            Some((schemas, tool)) => schemas.check_arguments(tool, arguments),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks a result's `structuredContent` against a tool's output schema, if it has one. The
+    /// result of a tool that failed passes.
+    ///
+    /// # Errors
+    /// [`SchemaFault`]: it does not match, or why that is not known. The result stays a result.
+    pub fn check_result(&self, tool: &str, result: &CallResult<'_>) -> Result<(), SchemaFault> {
+        match self.schemas(tool) {
+            Some((schemas, tool)) => schemas.check_result(tool, result),
+            None => Ok(()),
+        }
+    }
+
+    fn schemas(&self, tool: &str) -> Option<(&ToolSchemas, &Tool)> {
+        let place = *self.index.get(tool)?;
+        let schemas = self.schemas.get(place)?.get_or_init(Box::default);
+        Some((schemas, self.tools.get(place)?))
     }
 
     /// Looks a tool up by the server's own spelling.
@@ -135,6 +184,10 @@ impl Tool {
     /// As the server spells it.
     #[must_use]
     pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn shared_name(&self) -> &Arc<str> {
         &self.name
     }
 
@@ -175,12 +228,23 @@ impl ToolFilter {
 }
 
 #[cfg(test)]
+impl Tool {
+    /// One without arguments.
+    pub(crate) fn fake(name: &str) -> Self {
+        let raw = Fragment::object(|tool| {
+            tool.string("name", name);
+            tool.object("inputSchema", |_| {});
+        });
+        Self { name: Arc::from(name), raw }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
     fn tool(name: &str) -> Tool {
-        let text = format!("{{\"name\":\"{name}\",\"inputSchema\":{{}}}}");
-        Tool { name: Arc::from(name), raw: Fragment::parse(&text).unwrap() }
+        Tool::fake(name)
     }
 
     #[test]

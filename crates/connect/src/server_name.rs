@@ -1,5 +1,6 @@
 //! Names under which servers are configured.
 
+use std::borrow::Borrow;
 use std::fmt;
 
 /// Name of a server: one or more of `a-z A-Z 0-9 _ : @ / . -`.
@@ -26,6 +27,13 @@ impl ServerName {
     /// The name.
     #[must_use]
     pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Names are looked up by their text.
+impl Borrow<str> for ServerName {
+    fn borrow(&self) -> &str {
         &self.0
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use plenipo_authority::SandboxState;
-use plenipo_connect::CallOutcome;
+use plenipo_connect::{CallOutcome, SchemaFault};
 use plenipo_wire::RawValue;
 use plenipo_wire::views::ContentBlock;
 use serde::Serialize;
@@ -29,6 +29,8 @@ struct JsonAnswer<'a> {
     profile: &'a str,
     sandbox_state: &'a RawValue,
     is_error: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_fault: Option<String>,
     result: &'a RawValue,
 }
 
@@ -72,6 +74,7 @@ pub(super) fn json(shown: &Shown<'_>, outcome: &CallOutcome) -> Result<Rendered,
         profile: shown.profile,
         sandbox_state: shown.state.as_raw(),
         is_error: outcome.is_error(),
+        output_fault: outcome.output_fault().map(SchemaFault::to_string),
         result: outcome.result(),
     };
     let mut stdout = serde_json::to_string(&answer)
@@ -91,6 +94,10 @@ pub(super) fn text(outcome: &CallOutcome, directory: Option<&Path>) -> Result<Re
     }
     for (index, block) in result.content.iter().enumerate() {
         show(&mut rendered, block, (index + 1, directory))?;
+    }
+    if let Some(fault) = outcome.output_fault() {
+        rendered
+            .note(&format!("warning: the structured content is not what its schema says: {fault}"));
     }
     Ok(rendered)
 }

@@ -88,7 +88,7 @@ fn words_are_typed_by_the_schema() {
         ("text=@text.txt", json!({"text": "from a file\n"})),
         ("text=@@at", json!({"text": "@at"})),
         ("text=a=b", json!({"text": "a=b"})),
-        ("text:=[1]", json!({"text": [1]})),
+        ("text:=\"[1]\"", json!({"text": "[1]"})),
     ]);
     for (word, expected) in cases {
         assert_eq!(shown(&call(&bench, &config, &["show.show", word])), expected, "{word}");

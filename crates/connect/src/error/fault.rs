@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use plenipo_authority::AttachError;
+use plenipo_schema::{Mismatch, SchemaFault};
 use plenipo_wire::param_headers::ValueFault;
 use plenipo_wire::{ErrorObject, Fragment, LineTooLong, ViewError, protocol};
 use thiserror::Error;
@@ -159,6 +160,12 @@ pub enum Fault {
     /// What the server asked for in return could not be answered.
     #[error("{0}")]
     Input(InputFault),
+    /// The arguments do not match the tool's input schema; nothing was sent.
+    #[error("the arguments do not match its schema: {0}")]
+    Arguments(Mismatch),
+    /// The arguments cannot be checked against the tool's input schema; nothing was sent.
+    #[error("the arguments cannot be checked against its schema")]
+    InputSchema(#[source] SchemaFault),
     /// The captured authority does not belong to this connection; nothing was sent.
     #[error("authority changed: it was captured for {captured}, the server's is {actual}")]
     AuthorityChanged {
@@ -281,6 +288,7 @@ impl Fault {
             | Self::BadAnswer { .. }
             | Self::ResultType { .. }
             | Self::Listing(_)
+            | Self::InputSchema(_)
             | Self::Peer(_) => ErrorKind::Protocol,
             Self::Http(fault) => fault.kind(),
             Self::Input(fault) => fault.kind(),
@@ -289,7 +297,8 @@ impl Fault {
             Self::NoSuchTool { .. }
             | Self::ArgumentsNotObject
             | Self::ArgumentHeader(_)
-            | Self::NotOffered { .. } => ErrorKind::Usage,
+            | Self::NotOffered { .. }
+            | Self::Arguments(_) => ErrorKind::Usage,
             Self::Skill(_)
             | Self::ToolDisabled
             | Self::ToolChanged
@@ -351,6 +360,14 @@ impl Fault {
             }
             Self::NoSuchTool { nearest: Some(nearest), .. } => {
                 format!("did you mean `{}`?", shown(nearest))
+            }
+            Self::Arguments(Mismatch { member: Some(member), .. }) => {
+                format!("correct the argument `{}`", shown(member))
+            }
+            Self::InputSchema(_) => {
+                "the server's author has to correct the schema; a call without checks sends the \
+                 arguments as they are"
+                    .to_owned()
             }
             Self::ToolDisabled => "see `enabled_tools` and `disabled_tools`".to_owned(),
             _ => return None,

@@ -15,6 +15,7 @@ pub(crate) enum Kind {
     DroppedTools,
     Launcher,
     Exposed,
+    Schema,
 }
 
 #[derive(Debug, Default)]

@@ -26,6 +26,7 @@ mod peers;
 mod prompts;
 mod resources;
 mod restart;
+mod schemas;
 mod shutdown;
 mod skills;
 mod subscriptions;

@@ -1,0 +1,58 @@
+//! What a tool's schemas say about arguments and results, read when first asked.
+
+use std::sync::OnceLock;
+
+use plenipo_schema::{Mismatch, Schema, SchemaFault};
+use plenipo_wire::Fragment;
+use plenipo_wire::views::CallResult;
+
+use super::Tool;
+
+/// The schemas of one tool.
+#[derive(Debug, Default)]
+pub(super) struct ToolSchemas {
+    input: OnceLock<Result<Schema, SchemaFault>>,
+    output: OnceLock<Option<Result<Schema, SchemaFault>>>,
+}
+
+impl ToolSchemas {
+    /// No arguments are an empty object.
+    pub(super) fn check_arguments(
+        &self,
+        tool: &Tool,
+        arguments: Option<&Fragment>,
+    ) -> Result<(), SchemaFault> {
+        let schema = self.input.get_or_init(|| match tool.view() {
+            Ok(view) => Schema::read(view.input_schema),
+            Err(error) => Err(unreadable(&error)),
+        });
+        let schema = schema.as_ref().map_err(SchemaFault::clone)?;
+        let none = Fragment::object_empty();
+        schema.check_arguments(arguments.unwrap_or(&none).as_raw())
+    }
+
+    /// A tool that failed is not held to its output schema.
+    pub(super) fn check_result(
+        &self,
+        tool: &Tool,
+        result: &CallResult<'_>,
+    ) -> Result<(), SchemaFault> {
+        if result.is_error {
+            return Ok(());
+        }
+        let schema = self.output.get_or_init(|| match tool.view() {
+            Ok(view) => view.output_schema.map(Schema::read),
+            Err(error) => Some(Err(unreadable(&error))),
+        });
+        let Some(schema) = schema else { return Ok(()) };
+        let schema = schema.as_ref().map_err(SchemaFault::clone)?;
+        match result.structured_content {
+            Some(content) => schema.check(content),
+            None => Err(SchemaFault::Mismatch(Mismatch::missing())),
+        }
+    }
+}
+
+fn unreadable(error: &dyn std::error::Error) -> SchemaFault {
+    SchemaFault::Invalid { place: String::new(), reason: error.to_string() }
+}
