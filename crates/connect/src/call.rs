@@ -194,7 +194,10 @@ impl Connection {
             return Err(RequestFault::Fault(Fault::ArgumentsNotObject));
         }
         let flight = flight::Flight::new(self, request);
-        let catalog = flight.catalog().await?;
+        let mut catalog = flight.catalog().await?;
+        if catalog.is_remembered() && may_call(catalog.find(&request.tool), request).is_err() {
+            catalog = flight.catalog_after(0).await?;
+        }
         may_call(catalog.find(&request.tool), request).map_err(RequestFault::Fault)?;
         self.check_arguments(&catalog, request)?;
         let attempt = CallAttempt { connection: self, flight: &flight, request, catalog };
@@ -285,9 +288,10 @@ impl Attempt for CallAttempt<'_> {
             connection.ensure_same_authority(&request.authority).await?;
         }
         let tool = may_call(catalog.find(&request.tool), request).map_err(RequestFault::Fault)?;
+        let sent = connection.era_stamp();
         match flight.fly(tool, retry).await {
-            Err(RequestFault::Peer(error)) if connection.is_of_another_era(&error) => {
-                connection.renegotiate(&error).await?;
+            Err(fault) if connection.is_of_another_era(sent, &fault) => {
+                connection.renegotiate(sent, fault).await?;
                 flight.fly(tool, retry).await
             }
             Err(RequestFault::Peer(error)) if connection.has_old_schema(&error) => {

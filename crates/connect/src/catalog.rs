@@ -94,7 +94,7 @@ impl Catalog {
         Self { revision, tools, index, dropped, filter, schemas }
     }
 
-    /// Grows with every listing on a connection.
+    /// Grows with every listing on a connection, from 1; 0 when it was not listed on this one.
     #[must_use]
     pub fn revision(&self) -> u64 {
         self.revision
@@ -104,6 +104,12 @@ impl Catalog {
     #[must_use]
     pub fn has_same_tools(&self, other: &Self) -> bool {
         self.tools().eq(other.tools())
+    }
+
+    /// It was not listed on this connection but remembered from an earlier one.
+    #[must_use]
+    pub fn is_remembered(&self) -> bool {
+        self.revision == 0
     }
 
     /// The tools that may be called, in the server's order.

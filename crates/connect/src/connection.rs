@@ -4,6 +4,7 @@ mod backing;
 mod era;
 mod extensions;
 mod http;
+mod recall;
 mod start;
 
 use std::sync::Arc;
@@ -109,7 +110,7 @@ impl Connection {
         launched: Launched,
         options: ConnectOptions,
         agreement: Agreement,
-        modern: Option<ModernMeta>,
+        modern: ModernMeta,
     ) -> Self {
         let Launched { peer, backing } = launched;
         let opt_in = SandboxOptIn::from_capabilities(agreement.capabilities.as_raw());
@@ -120,7 +121,7 @@ impl Connection {
         let catalog = Mutex::new(None);
         let opt_in = opt_in.advertised;
         backing.agreed(opt_in);
-        let agreed_era = AgreedEra::new(modern);
+        let agreed_era = AgreedEra::new(agreement.era.clone(), modern);
         Self { peer, options, agreed_era, agreement, opt_in, catalog, backing }
     }
 
@@ -132,8 +133,8 @@ impl Connection {
 
     /// The revision agreed on. Its [`hint`](Era::hint) is what to remember for the next start.
     #[must_use]
-    pub fn era(&self) -> &Era {
-        self.agreed_era.renegotiated().unwrap_or(&self.agreement.era)
+    pub fn era(&self) -> Era {
+        self.agreed_era.current()
     }
 
     /// The server's capabilities, raw.
@@ -214,7 +215,7 @@ impl Connection {
         self.backing.credential()
     }
 
-    /// The tools as they are now: listed on first use and again after `list_changed`. A server
+    /// The tools as they are on this connection: listed on first use and again after `list_changed`. A server
     /// that does not advertise `tools` has none and is not asked.
     ///
     /// # Errors
@@ -276,6 +277,7 @@ impl Connection {
                 format!("{count} of its tools cannot be used: `{name}`: {}", first.reason)
             });
         }
+        self.remember(&listed).await;
         let revision = listing.as_ref().map_or(0, |listing| listing.catalog.revision());
         let filter = self.options.filter.clone();
         let catalog =
@@ -290,13 +292,14 @@ impl Connection {
         let mut left = limit;
         let mut delays = http::DELAYS.into_iter();
         loop {
+            let sent = self.era_stamp();
             let fault = match catalog::list(&self.peer, self.modern(), left).await {
                 Ok(listed) => return Ok(listed),
                 Err(fault) => fault,
             };
             match (fault, delays.next()) {
-                (RequestFault::Peer(error), Some(_)) if self.is_of_another_era(&error) => {
-                    self.renegotiate(&error).await?;
+                (fault, Some(_)) if self.is_of_another_era(sent, &fault) => {
+                    self.renegotiate(sent, fault).await?;
                 }
                 (RequestFault::Fault(Fault::Http(fault)), Some(delay))
                     if fault.is_transient() && Instant::now() + delay < end =>

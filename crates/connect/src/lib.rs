@@ -48,6 +48,7 @@ pub mod fleet;
 mod in_flight;
 pub mod input;
 pub mod launcher;
+pub mod memory;
 pub mod names;
 mod negotiate;
 pub mod observer;

@@ -79,6 +79,8 @@ pub(crate) enum Probe {
     /// The process is gone: start it again and initialize.
     Died,
     Refused(Fault),
+    /// The server refuses the revision that was asked for and offers it in the same breath.
+    Again(PeerError),
 }
 
 /// A probe that may still be answered.
@@ -157,8 +159,16 @@ impl ModernMeta {
     }
 }
 
-/// Asks `server/discover` and waits at most `limit`.
+/// Asks `server/discover` and waits at most `limit`; twice when the server refuses the revision that
+/// it offers.
 pub(crate) async fn probe(peer: &Peer, modern: &ModernMeta, limit: Duration) -> Probe {
+    match probe_once(peer, modern, limit).await {
+        Probe::Again(_) => probe_once(peer, modern, limit).await.settled(),
+        probed => probed,
+    }
+}
+
+async fn probe_once(peer: &Peer, modern: &ModernMeta, limit: Duration) -> Probe {
     let asked = peer.enqueue(methods::DISCOVER, |params| modern.write(params));
     let (outgoing, mut answer) = match asked {
         Ok(asked) => asked,
@@ -179,10 +189,27 @@ pub(crate) async fn probe(peer: &Peer, modern: &ModernMeta, limit: Duration) -> 
 /// [`probe`] over HTTP, where a legacy server may refuse in many ways and none of them kills it:
 /// [`Probe::Died`] stands for silence.
 pub(crate) async fn probe_http(peer: &Peer, modern: &ModernMeta, limit: Duration) -> Probe {
+    match probe_http_once(peer, modern, limit).await {
+        Probe::Again(_) => probe_http_once(peer, modern, limit).await.settled(),
+        probed => probed,
+    }
+}
+
+async fn probe_http_once(peer: &Peer, modern: &ModernMeta, limit: Duration) -> Probe {
     let asked = peer.request(methods::DISCOVER, limit, |params| modern.write(params)).await;
     match asked {
         Err(RequestFault::Fault(Fault::Http(fault))) if fault.may_be_legacy() => Probe::Legacy,
         other => judge(other),
+    }
+}
+
+impl Probe {
+    /// There is no third time.
+    fn settled(self) -> Self {
+        match self {
+            Self::Again(error) => Self::Refused(Fault::Peer(error)),
+            other => other,
+        }
     }
 }
 
@@ -226,6 +253,9 @@ fn discovered(result: &RawValue) -> Probe {
 /// Only errors that the modern revision defines keep a server modern; whatever else means legacy.
 fn refused(error: &PeerError) -> Probe {
     match error.code {
+        error_code::UNSUPPORTED_PROTOCOL_VERSION if offers_modern(error) => {
+            Probe::Again(error.clone())
+        }
         error_code::UNSUPPORTED_PROTOCOL_VERSION => match no_legacy_offer(error) {
             Some(offered) => Probe::Refused(Fault::UnsupportedVersion { offered }),
             None => Probe::Legacy,
@@ -301,6 +331,11 @@ pub(crate) fn no_legacy_offer(error: &PeerError) -> Option<Vec<String>> {
     let offered = supported(error);
     let legacy = |version: &String| LEGACY_VERSIONS.contains(&version.as_str());
     (!offered.is_empty() && !offered.iter().any(legacy)).then_some(offered)
+}
+
+/// A server that refuses our revision and offers it.
+pub(crate) fn offers_modern(error: &PeerError) -> bool {
+    supported(error).iter().any(|version| version == MODERN_VERSION)
 }
 
 /// The newest legacy revision that an error says the server supports, other than the one asked.

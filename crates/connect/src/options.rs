@@ -10,6 +10,7 @@ use plenipo_wire::DEFAULT_MAX_MESSAGE_BYTES;
 use crate::catalog::ToolFilter;
 use crate::input::{InputHandler, InputOffer};
 use crate::launcher::LauncherProvider;
+use crate::memory::Memory;
 use crate::negotiate::EraHint;
 use crate::observer::{Observer, Silent};
 use crate::restart::RestartPolicy;
@@ -36,6 +37,7 @@ use crate::transport::stdio::{ProcessGroups, Spawner};
 /// | `input` | nobody answers what servers ask |
 /// | `max_input_rounds` | 10 a call |
 /// | `spawner` | [`ProcessGroups`]: local servers are children of this process |
+/// | `memory` | none: everything is asked anew |
 /// | `observer` | silent |
 #[derive(Clone)]
 #[non_exhaustive]
@@ -72,6 +74,8 @@ pub struct ConnectOptions {
     pub max_input_rounds: u32,
     /// Who starts local servers, and how far their end reaches.
     pub spawner: Arc<dyn Spawner>,
+    /// What earlier connections learnt.
+    pub memory: Option<Arc<dyn Memory>>,
     /// Who hears about warnings and stderr.
     pub observer: Arc<dyn Observer>,
 }
@@ -145,6 +149,7 @@ impl Default for ConnectOptions {
             input: None,
             max_input_rounds: DEFAULT_INPUT_ROUNDS,
             spawner: Arc::new(ProcessGroups::new()),
+            memory: None,
             observer: Arc::new(Silent),
         }
     }

@@ -257,9 +257,10 @@ impl<'a> RequestAttempt<'a> {
 
 impl Attempt for RequestAttempt<'_> {
     async fn send(&self, retry: &Retry) -> Result<Box<RawValue>, RequestFault> {
+        let sent = self.connection.era_stamp();
         match self.send_once(retry).await {
-            Err(RequestFault::Peer(error)) if self.connection.is_of_another_era(&error) => {
-                self.connection.renegotiate(&error).await?;
+            Err(fault) if self.connection.is_of_another_era(sent, &fault) => {
+                self.connection.renegotiate(sent, fault).await?;
                 self.send_once(retry).await
             }
             landed => landed,

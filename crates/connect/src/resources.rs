@@ -235,7 +235,7 @@ impl Connection {
     ) -> Result<(), ConnectError> {
         let resources = self.setting("resources");
         let can = resources.and_then(|setting| object::member(setting, "subscribe"));
-        if *self.era() == Era::Modern || can.and_then(object::boolean) != Some(true) {
+        if self.era() == Era::Modern || can.and_then(object::boolean) != Some(true) {
             return Err(self.not_offered(method, Some(uri), "resources.subscribe"));
         }
         let params =

@@ -1,5 +1,6 @@
 //! A call on the wire: sent, waited for, and cleaned up after.
 
+use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,15 +58,26 @@ impl<'a> Flight<'a> {
 
     /// The catalog, listed if need be; under the call's own limits.
     pub(super) async fn catalog(&self) -> Result<Arc<Catalog>, RequestFault> {
-        self.catalog_after(0).await
+        let limit = self.listing_limit();
+        self.listed(self.connection.catalog_at_hand_within(limit)).await
     }
 
     /// A catalog that is newer than `revision`.
     pub(super) async fn catalog_after(&self, revision: u64) -> Result<Arc<Catalog>, RequestFault> {
-        let limit = self.connection.options.start_timeout.min(self.patience.shortest());
+        self.listed(self.connection.catalog_after(revision, self.listing_limit())).await
+    }
+
+    fn listing_limit(&self) -> Duration {
+        self.connection.options.start_timeout.min(self.patience.shortest())
+    }
+
+    async fn listed(
+        &self,
+        listing: impl Future<Output = Result<Arc<Catalog>, RequestFault>>,
+    ) -> Result<Arc<Catalog>, RequestFault> {
         tokio::select! {
             biased;
-            catalog = self.connection.catalog_after(revision, limit) => catalog,
+            catalog = listing => catalog,
             reason = self.cancelled() => {
                 Err(RequestFault::Fault(Fault::Cancelled { reason: Some(reason) }))
             }

@@ -43,7 +43,7 @@ impl Connection {
 
 /// Drops tools that annotate parameters in a way the revision forbids, and them alone.
 pub(crate) fn drop_badly_annotated(listed: &mut Listed) {
-    let Listed { tools, dropped } = listed;
+    let Listed { tools, dropped, .. } = listed;
     tools.retain(|tool| match param_headers(tool) {
         Ok(_) => true,
         Err(reason) => {

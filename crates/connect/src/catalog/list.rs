@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use plenipo_wire::RawValue;
 use plenipo_wire::protocol::methods;
 use plenipo_wire::views::{ResultType, ToolPage};
+use plenipo_wire::{RawValue, object};
 use tokio::time::Instant;
 
 use super::{DroppedTool, Tool};
@@ -22,6 +22,8 @@ const CURSOR: usize = 64 * 1024;
 pub(crate) struct Listed {
     pub(crate) tools: Vec<Tool>,
     pub(crate) dropped: Vec<DroppedTool>,
+    /// How long the server says that this stays so: the least that a page says.
+    pub(crate) ttl: Option<Duration>,
 }
 
 /// Lists all pages within `limit`.
@@ -88,6 +90,9 @@ impl Listed {
         }
         let page = ToolPage::from_raw(result)
             .map_err(|source| Fault::BadAnswer { method: methods::TOOLS_LIST, source })?;
+        let ttl = object::member(result, "ttlMs").and_then(object::integer);
+        let ttl = Duration::from_millis(ttl.and_then(|ttl| u64::try_from(ttl).ok()).unwrap_or(0));
+        self.ttl = Some(self.ttl.map_or(ttl, |least| least.min(ttl)));
         for tool in &page.tools {
             match tool {
                 Ok(view) => self.tools.push(Tool::from_view(view)),

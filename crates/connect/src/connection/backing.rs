@@ -5,6 +5,7 @@ use std::sync::Arc;
 use plenipo_authority::{CredentialPin, ServerReach};
 
 use crate::error::Fault;
+use crate::memory::MemoryKey;
 use crate::options::Grace;
 use crate::peer::Peer;
 use crate::pending::Closed;
@@ -27,6 +28,15 @@ impl Backing {
         match self {
             Self::Process { tail, .. } => tail.lines(),
             Self::Http(_) => Vec::new(),
+        }
+    }
+
+    /// Under which name the tools are remembered; `None` where it cannot be told for whom the server
+    /// answers.
+    pub(super) async fn tools_key(&self) -> Option<MemoryKey> {
+        match self {
+            Self::Process { .. } => None,
+            Self::Http(HttpBacking(link)) => link.tools_key().await,
         }
     }
 

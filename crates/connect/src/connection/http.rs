@@ -12,12 +12,13 @@ use crate::negotiate::{self, Agreement, Era, EraHint, ModernMeta, Probe};
 use crate::options::ConnectOptions;
 use crate::peer::{Link, Peer, RequestFault, WarningKind};
 use crate::server_name::ServerName;
-use crate::transport::http::{HttpEndpoint, HttpLink};
+use crate::transport::http::{HttpEndpoint, HttpLink, era_key};
 
 /// Before another attempt, when the server says that it is busy.
 pub(super) const DELAYS: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(1)];
 
 struct Connect {
+    era: EraHint,
     options: ConnectOptions,
     modern: ModernMeta,
     link: Arc<HttpLink>,
@@ -45,9 +46,14 @@ pub(super) async fn connect(
     }
     let modern = ModernMeta::new(&options.client, options.offers());
     let deadline = Instant::now() + options.start_timeout;
-    let connect = Connect { options, modern, link, deadline };
+    let key = era_key(&endpoint.target);
+    let era = options.remembered_era(&key);
+    let connect = Connect { era, options, modern, link, deadline };
     match connect.agree_patiently(&peer).await {
-        Ok(agreement) => Ok(connect.agreed(launched, agreement, endpoint.server_stream)),
+        Ok(agreement) => {
+            connect.options.remember_era(&key, &agreement.era);
+            Ok(connect.agreed(launched, agreement, endpoint.server_stream))
+        }
         Err(fault) => {
             let error = to_error(&peer.name, Operation::Start, fault, &launched.backing);
             launched.backing.shut_down(&peer, connect.options.grace).await;
@@ -74,10 +80,11 @@ impl Connect {
 
     async fn agree(&self, peer: &Peer) -> Agreed {
         let mut may_probe = true;
-        if self.options.era != EraHint::Legacy {
+        if self.era != EraHint::Legacy {
             match self.probe(peer).await {
                 Probe::Modern(agreement) => return Ok(agreement),
                 Probe::Refused(fault) => return Err(RequestFault::Fault(fault)),
+                Probe::Again(error) => return Err(RequestFault::Peer(error)),
                 // Silence tells nothing: the server may only have been slow.
                 other => may_probe = matches!(other, Probe::Died),
             }
@@ -118,7 +125,7 @@ impl Connect {
         if !is_modern && server_stream && speaks_up {
             link.open_server_stream(&launched.peer);
         }
-        Connection::agreed(launched, options, agreement, is_modern.then_some(modern))
+        Connection::agreed(launched, options, agreement, modern)
     }
 }
 

@@ -1,6 +1,7 @@
 //! From a command to an agreement: launch, probe, initialize, and once more where the probe killed.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -29,21 +30,50 @@ pub(super) async fn start(
     let modern = ModernMeta::new(&options.client, options.offers());
     let deadline = Instant::now() + options.start_timeout;
     let start = Start { name, command, options, modern, deadline };
-    let launched = start.launch().await?;
-    if start.options.era == EraHint::Legacy {
-        return start.legacy(launched).await;
-    }
-    let limit = start.options.probe_timeout.min(start.options.start_timeout / 3);
-    match negotiate::probe(&launched.peer, &start.modern, limit).await {
-        Probe::Modern(agreement) => Ok(start.modern(launched, agreement)),
-        Probe::Legacy => start.legacy(launched).await,
-        Probe::Silent(late) => start.after_silence(launched, late).await,
-        Probe::Died => start.legacy_again(launched).await,
-        Probe::Refused(fault) => Err(start.error(RequestFault::Fault(fault), &launched).await),
-    }
+    let key = command.memory_key();
+    let hint = start.options.remembered_era(&key);
+    let options = start.options.clone();
+    let connection = start.connect(hint).await?;
+    options.remember_era(&key, &connection.era());
+    Ok(connection)
 }
 
 impl Start<'_> {
+    async fn connect(self, hint: EraHint) -> Result<Connection, ConnectError> {
+        let launched = self.launch().await?;
+        if hint != EraHint::Legacy {
+            return self.probe(launched).await;
+        }
+        match self.initialize(&launched).await {
+            Ok(agreement) => Ok(Connection::agreed(launched, self.options, agreement, self.modern)),
+            // It was a legacy server once; servers are replaced.
+            Err(RequestFault::Peer(error)) => {
+                let limit = self.probe_limit();
+                match negotiate::probe(&launched.peer, &self.modern, limit).await {
+                    Probe::Modern(agreement) => Ok(self.modern(launched, agreement)),
+                    _ => Err(self.error(RequestFault::Peer(error), &launched).await),
+                }
+            }
+            Err(fault) => Err(self.error(fault, &launched).await),
+        }
+    }
+
+    fn probe_limit(&self) -> Duration {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        self.options.probe_timeout.min(self.options.start_timeout / 3).min(left)
+    }
+
+    async fn probe(self, launched: Launched) -> Result<Connection, ConnectError> {
+        match negotiate::probe(&launched.peer, &self.modern, self.probe_limit()).await {
+            Probe::Modern(agreement) => Ok(self.modern(launched, agreement)),
+            Probe::Legacy => self.legacy(launched).await,
+            Probe::Silent(late) => self.after_silence(launched, late).await,
+            Probe::Died => self.legacy_again(launched).await,
+            Probe::Refused(fault) => Err(self.error(RequestFault::Fault(fault), &launched).await),
+            Probe::Again(error) => Err(self.error(RequestFault::Peer(error), &launched).await),
+        }
+    }
+
     async fn launch(&self) -> Result<Launched, ConnectError> {
         let error = |fault| ConnectError::new(&self.name, Operation::Start, fault, Vec::new());
         let spawner = &*self.options.spawner;
@@ -70,12 +100,12 @@ impl Start<'_> {
 
     fn modern(self, launched: Launched, agreement: Agreement) -> Connection {
         launched.peer.settle_era(true);
-        Connection::agreed(launched, self.options, agreement, Some(self.modern))
+        Connection::agreed(launched, self.options, agreement, self.modern)
     }
 
     async fn legacy(self, launched: Launched) -> Result<Connection, ConnectError> {
         match self.initialize(&launched).await {
-            Ok(agreement) => Ok(Connection::agreed(launched, self.options, agreement, None)),
+            Ok(agreement) => Ok(Connection::agreed(launched, self.options, agreement, self.modern)),
             Err(fault) => Err(self.error(fault, &launched).await),
         }
     }
@@ -97,7 +127,7 @@ impl Start<'_> {
         let initialized = self.initialize(&launched).await;
         launched.peer.pending.forget(late.id);
         match initialized {
-            Ok(agreement) => Ok(Connection::agreed(launched, self.options, agreement, None)),
+            Ok(agreement) => Ok(Connection::agreed(launched, self.options, agreement, self.modern)),
             Err(RequestFault::Closed(_)) => self.legacy_again(launched).await,
             Err(fault) => match late.modern() {
                 Some(agreement) => Ok(self.modern(launched, agreement)),

@@ -70,6 +70,9 @@ pub enum HttpFault {
     /// The session was lost again right after it was made anew.
     #[error("the server does not keep its session")]
     SessionLost,
+    /// The session ended, and the server does not begin another.
+    #[error("the server ended its session and begins no other")]
+    SessionRefused,
     /// The stream that should carry the answer ended without it.
     #[error("the event stream ended without the answer")]
     StreamEnded,

@@ -22,6 +22,7 @@ mod headers;
 mod helper;
 mod link;
 mod post;
+mod principal;
 mod secrets;
 mod server_stream;
 mod session;
@@ -42,6 +43,7 @@ pub use client::{HttpClient, HttpClientOptions, ProxyRules};
 pub(crate) use exchange::Question;
 pub(crate) use headers::encoded;
 pub(crate) use link::HttpLink;
+pub(crate) use principal::era_key;
 pub(crate) use session::Protocol;
 
 use self::secrets::Secrets;

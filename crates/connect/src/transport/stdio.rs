@@ -12,6 +12,7 @@ mod tree;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,6 +30,7 @@ pub(crate) use tail::{Tail, read_stderr};
 pub use tree::Descendants;
 
 use crate::error::Fault;
+use crate::memory::MemoryKey;
 
 /// What to start: program, arguments, whole environment, working directory.
 ///
@@ -74,6 +76,14 @@ impl StdioCommand {
     pub fn current_dir(&mut self, cwd: impl AsRef<Path>) -> &mut Self {
         self.cwd = Some(cwd.as_ref().to_owned());
         self
+    }
+
+    /// Under which name the server's era is remembered. Variables do not count: some change with
+    /// every start, and few change what a program is.
+    pub(crate) fn memory_key(&self) -> MemoryKey {
+        let words = [&self.program].into_iter().chain(&self.args).map(|word| word.as_bytes());
+        let cwd = self.cwd.iter().map(|cwd| cwd.as_os_str().as_bytes());
+        MemoryKey::of_bytes([&b"stdio"[..]].into_iter().chain(words).chain(cwd))
     }
 
     /// The environment the child will have, in the order given; later entries win.

@@ -133,6 +133,69 @@ async fn era_cache_reprobes_on_failure() {
 }
 
 #[tokio::test]
+async fn a_modern_server_that_takes_a_legacy_ones_place_is_discovered_once() {
+    let replaced = std::sync::Arc::new(AtomicUsize::new(0));
+    for with_session in [false, true] {
+        replaced.store(0, Ordering::SeqCst);
+        let web = Web::start({
+            let replaced = std::sync::Arc::clone(&replaced);
+            move |seen| Some(legacy_then_modern(seen, &replaced, with_session))
+        })
+        .await;
+        let connection = web.connect().await.unwrap();
+        assert_eq!(said(&connection, "hi", "{}").await, "hi");
+        assert_eq!(connection.era().version(), "2025-06-18");
+        replaced.store(1, Ordering::SeqCst);
+        let (a, b) = tokio::join!(call(&connection, "hi", "{}"), call(&connection, "hi", "{}"));
+        assert!(a.is_ok() && b.is_ok(), "{a:?} {b:?}");
+        assert_eq!(connection.era().version(), "2026-07-28");
+        assert_eq!(web.count("server/discover"), 2, "the first probe, and one for both calls");
+        assert_eq!(said(&connection, "hi", "{}").await, "hi");
+        let last = web.requests().pop().unwrap();
+        assert_eq!(last.header("mcp-protocol-version"), Some("2026-07-28"));
+        assert!(last.header("mcp-session-id").is_none());
+    }
+}
+
+fn legacy_then_modern(seen: &Seen, replaced: &AtomicUsize, has_session: bool) -> Answer {
+    if replaced.load(Ordering::SeqCst) == 0 {
+        return match seen.method().as_deref() {
+            Some("initialize") if has_session => with_session(seen, "s-1"),
+            _ => crate::web::legacy(seen),
+        };
+    }
+    if seen.header("mcp-protocol-version") == Some("2026-07-28") {
+        return crate::web::modern(seen);
+    }
+    let (status, code) = if has_session { (404, -32601) } else { (400, -32022) };
+    let data = r#"{"supported":["2026-07-28"]}"#;
+    let error = format!("{{\"code\":{code},\"message\":\"v\",\"data\":{data}}}");
+    if has_session && seen.method().as_deref() != Some("initialize") {
+        return Answer::empty(404);
+    }
+    Answer::new(status, JSON, &seen.error(&error))
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_what_it_offers_is_asked_a_second_time_and_no_third() {
+    for refusals in [1, 2] {
+        let refused = AtomicUsize::new(0);
+        let web = Web::modern(move |seen| {
+            let body = seen.error(r#"{"code":-32022,"message":"v","data":{"supported":["2026-07-28"],"requested":"2026-07-28"}}"#);
+            (refused.fetch_add(1, Ordering::SeqCst) < refusals)
+                .then(|| Answer::new(400, JSON, &body))
+        })
+        .await;
+        let connected = web.connect().await;
+        assert_eq!(connected.is_ok(), refusals == 1);
+        assert_eq!(web.log(), ["server/discover", "server/discover"]);
+        if let Err(error) = connected {
+            assert!(matches!(error.fault(), Fault::Peer(peer) if peer.code == -32022), "{error}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn version_header_equals_meta() {
     let web = Web::modern(|_| None).await;
     let connection = web.connect().await.unwrap();

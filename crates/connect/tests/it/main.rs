@@ -15,6 +15,7 @@ mod fleet;
 mod http_authorizer;
 mod http_calls;
 mod http_headers;
+mod http_memory;
 mod http_negotiation;
 mod http_network;
 mod http_tls;

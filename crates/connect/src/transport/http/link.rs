@@ -23,7 +23,7 @@ use super::secrets::Secrets;
 use super::server_stream::Listening;
 use super::session::{Protocol, Session, Sessions};
 use super::target::Target;
-use crate::error::Fault;
+use crate::error::{Fault, HttpFault};
 use crate::negotiate;
 use crate::options::{ClientIdentity, ConnectOptions};
 use crate::peer::{Peer, RequestFault};
@@ -35,6 +35,8 @@ const ERRANDS: usize = 64;
 /// Shared by callers, errands and the server's stream.
 pub(crate) struct HttpLink {
     pub(super) client: HttpClient,
+    /// As it was given.
+    pub(super) configured: Target,
     /// Where requests go; a permanent redirection changes it.
     pub(super) target: Mutex<Target>,
     /// Of the configuration.
@@ -64,6 +66,7 @@ impl HttpLink {
         }
         Self {
             client: options.http.clone(),
+            configured: endpoint.target.clone(),
             target: Mutex::new(endpoint.target.clone()),
             own,
             helper: endpoint.helper.clone().map(Helper::new),
@@ -159,7 +162,8 @@ impl HttpLink {
         }
         let deadline = Instant::now() + self.start_timeout;
         let limit = self.start_timeout;
-        let agreement = negotiate::initialize(peer, &self.identity, deadline, limit).await?;
+        let agreed = negotiate::initialize(peer, &self.identity, deadline, limit).await;
+        let agreement = agreed.map_err(refused)?;
         let opt_in = SandboxOptIn::from_capabilities(agreement.capabilities.as_raw()).advertised;
         if self.opt_in.get().is_some_and(|pinned| *pinned != opt_in) {
             let fault = Fault::AuthorityChanged {
@@ -213,6 +217,17 @@ impl Drop for HttpLink {
 impl fmt::Debug for HttpLink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpLink").field("target", &self.target()).finish_non_exhaustive()
+    }
+}
+
+/// A server that refuses `initialize` may be of another era by now.
+fn refused(fault: RequestFault) -> RequestFault {
+    match fault {
+        RequestFault::Peer(_) => HttpFault::SessionRefused.into(),
+        RequestFault::Fault(Fault::Http(fault)) if fault.may_be_legacy() => {
+            HttpFault::SessionRefused.into()
+        }
+        other => other,
     }
 }
 

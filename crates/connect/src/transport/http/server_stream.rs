@@ -72,6 +72,9 @@ impl HttpLink {
         let mut fruitless = 0;
         while fruitless < FRUITLESS {
             let session = self.sessions.current();
+            if session.is_modern() {
+                return;
+            }
             let events = match self.open_stream(&session, reader.last_event_id()).await {
                 Ok(response) if is_stream(&response) => {
                     self.listening.settle();

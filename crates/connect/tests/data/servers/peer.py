@@ -181,6 +181,8 @@ for line in sys.stdin:
             send({"jsonrpc": "2.0", "id": "after", "method": "ping"})
     elif method == "server/discover" and ERA == "code":
         send({"jsonrpc": "2.0", "id": i, "error": json.loads(os.environ["F_ERROR"])})
+    elif method == "server/discover" and ERA == "killer":
+        sys.exit(9)
     elif method == "initialize" and ERA != "modern":
         version = os.environ.get("F_VERSION")
         if version and version.startswith("only ") and params["protocolVersion"] != version[5:]:
