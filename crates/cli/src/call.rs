@@ -129,7 +129,12 @@ impl Call<'_> {
         connection: &Connection,
         authority: CapturedAuthority,
     ) -> Result<CallOutcome, Failure> {
-        let catalog = connection.catalog().await?;
+        let mut catalog = connection.catalog_at_hand().await?;
+        if catalog.is_remembered()
+            && target::tool(&catalog, &self.target).and_then(|tool| self.fill_in(tool)).is_err()
+        {
+            catalog = connection.catalog().await?;
+        }
         let tool = target::tool(&catalog, &self.target)?;
         let mut request = CallRequest::new(tool.name(), self.fill_in(tool)?, authority);
         request.prepared = Some(tool.clone());

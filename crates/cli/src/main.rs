@@ -14,6 +14,7 @@ mod failure;
 mod guard;
 mod keeper;
 mod man;
+mod memory;
 mod reach;
 mod sandbox;
 mod serve;

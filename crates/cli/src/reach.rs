@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use plenipo_config::{Inherit, ServerConfig, ServerState, StartContext, TransportSettings};
+use plenipo_connect::memory::Memory;
 use plenipo_connect::observer::{Event, Observer};
 use plenipo_connect::{
     ConnectOptions, Endpoint, EraHint, HttpClient, LauncherProvider, Member, ServerName,
@@ -16,6 +17,7 @@ use plenipo_connect::{
 use crate::arguments::Global;
 use crate::failure::{Code, Failure};
 use crate::keeper::Keeper;
+use crate::memory::Files;
 use crate::settings::Settings;
 use crate::{authority, env, terminal};
 
@@ -40,6 +42,8 @@ pub(crate) struct Host<'a> {
     launcher: Arc<LauncherProvider>,
     /// One pool for all of them.
     http: HttpClient,
+    /// What earlier runs learnt about configured servers.
+    memory: Option<Arc<dyn Memory>>,
     /// Where servers start.
     directory: PathBuf,
     /// What the operator passes on to the built-in server's commands beside the usual.
@@ -105,6 +109,7 @@ impl Reachable {
             return Ok(Member::new(self.name.clone(), host.own_server()?, options));
         };
         config.apply_to(&mut options);
+        options.memory = host.memory.clone();
         let lookup = |name: &str| env::variable(name);
         let home = env::home();
         let mut context = StartContext::new(&lookup);
@@ -139,6 +144,8 @@ impl<'a> Host<'a> {
             .filter(|policy| policy.inherit == Some(Inherit::All))
             .map(|policy| policy.apply(env::variables(), false))
             .unwrap_or_default();
+        let memory =
+            env::data_directory().map(|data| Arc::new(Files::below(&data)) as Arc<dyn Memory>);
         let directory = directory.to_path_buf();
         let (launcher, keeper) = (Arc::new(launcher), OnceCell::new());
         Self { global, launcher, http, directory, environment, keeper }
@@ -156,6 +163,7 @@ impl<'a> Host<'a> {
         if let Some(keeper) = keeper {
             options.spawner = Arc::new(keeper.clone());
         }
+        Self { global, launcher: Arc::new(launcher), http, memory, directory, environment }
     }
 
     fn options(&self) -> ConnectOptions {

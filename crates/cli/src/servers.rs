@@ -58,7 +58,7 @@ fn row(entry: &Listed) -> Row {
     match &entry.outcome {
         Outcome::Ready { connection, catalog } => {
             row.version = Some(match connection.era() {
-                Era::Legacy { version } => version.clone(),
+                Era::Legacy { version } => version,
                 _ => "2026-07-28".to_owned(),
             });
             row.tools = Some(catalog.tools().count());
