@@ -94,3 +94,39 @@ fn the_launcher_is_transparent() {
         "{said}"
     );
 }
+
+#[test]
+fn what_a_server_was_found_to_be_is_asked_once_and_kept_from_others() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let bench = Bench::new();
+    let Some((config, _)) = case(&bench, "peer") else { return };
+    let log = bench.fixture.join("seen");
+    let text = std::fs::read_to_string(&config).unwrap();
+    let env = format!("env = {{ F_ERA = \"killer\", F_LOG = {log:?}, ");
+    bench.configuration(&text.replace("env = { ", &env));
+    let probes = || {
+        let seen = std::fs::read_to_string(&log).unwrap();
+        seen.matches("\"server/discover\"").count()
+    };
+    for _ in 0..3 {
+        bench.run(["call", "--config", &config, "case.line"]).expect(0);
+        assert_eq!(probes(), 1, "the server dies of it: it is probed in the first run only");
+    }
+    let memory = bench.home.join(".local/share/plenipo/memory");
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode();
+    assert_eq!(mode(&memory) & 0o777, 0o700);
+    let kept: Vec<_> =
+        std::fs::read_dir(&memory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let [file] = &kept[..] else { panic!("{kept:?}") };
+    assert_eq!(mode(file) & 0o777, 0o600);
+
+    // What it holds is believed no more than a stranger.
+    std::fs::write(file, "{\"era\":").unwrap();
+    bench.run(["call", "--config", &config, "case.line"]).expect(0);
+    assert_eq!(probes(), 2);
+    std::fs::remove_dir_all(&memory).unwrap();
+    std::fs::write(&memory, "no directory").unwrap();
+    bench.run(["call", "--config", &config, "case.line"]).expect(0);
+    assert_eq!(probes(), 3);
+}
