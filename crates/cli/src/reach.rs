@@ -148,7 +148,7 @@ impl<'a> Host<'a> {
             env::data_directory().map(|data| Arc::new(Files::below(&data)) as Arc<dyn Memory>);
         let directory = directory.to_path_buf();
         let (launcher, keeper) = (Arc::new(launcher), OnceCell::new());
-        Self { global, launcher, http, directory, environment, keeper }
+        Self { global, launcher, http, memory, directory, environment, keeper }
     }
 
     /// Nothing that a local server starts is left when this program ends, however it ends.
@@ -163,7 +163,6 @@ impl<'a> Host<'a> {
         if let Some(keeper) = keeper {
             options.spawner = Arc::new(keeper.clone());
         }
-        Self { global, launcher: Arc::new(launcher), http, memory, directory, environment }
     }
 
     fn options(&self) -> ConnectOptions {
