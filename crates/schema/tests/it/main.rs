@@ -1,5 +1,4 @@
 //! Schemas on anything.
-#![expect(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
 use std::path::Path;
 use std::time::{Duration, Instant};
