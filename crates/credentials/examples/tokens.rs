@@ -1,7 +1,7 @@
-//! Uses one credential from many tasks: `tokens DIRECTORY ISSUER TASKS CALLS`.
+//! Uses one credential from many tasks: `tokens STORE ISSUER TASKS CALLS`.
 //!
 //! Makes `CALLS` calls of `ISSUER/mcp` on each of `TASKS` tasks with the credential that is stored
-//! in `DIRECTORY`, refreshing it when the resource refuses it, and prints how many were answered.
+//! in `STORE` (a directory, or `postgres/CONNECTION STRING`), refreshing it when the resource refuses it, and prints how many were answered.
 //! Several of these at once share one refresh. Only for servers on loopback without TLS.
 #![expect(
     clippy::expect_used,
@@ -20,14 +20,16 @@ mod support;
 use std::path::Path;
 use std::time::Duration;
 
+use plenipo_credentials::Vault;
+
 #[tokio::main]
 async fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let [directory, issuer, tasks, calls] = words.as_slice() else {
-        println!("usage: tokens DIRECTORY ISSUER TASKS CALLS");
+    let [store, issuer, tasks, calls] = words.as_slice() else {
+        println!("usage: tokens STORE ISSUER TASKS CALLS");
         return;
     };
-    let vault = support::vault(Path::new(directory));
+    let vault = vault_named(store);
     let source = support::source(&vault, issuer, Duration::from_secs(30));
     let address = issuer.trim_start_matches("http://").to_owned();
     let (tasks, calls): (u32, u32) =
@@ -43,4 +45,13 @@ async fn main() {
         done += task.await.expect("the task ends");
     }
     println!("{done}");
+}
+
+/// The store that a word names: `postgres/CONNECTION STRING`, or a directory.
+fn vault_named(name: &str) -> Vault {
+    match name.strip_prefix("postgres/") {
+        #[cfg(feature = "postgres")]
+        Some(address) => support::postgres(address),
+        _ => support::vault(Path::new(name)),
+    }
 }

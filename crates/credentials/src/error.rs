@@ -93,6 +93,16 @@ pub enum StoreFault {
     /// The key is none.
     #[error("the key is not 32 bytes in hexadecimal or base64")]
     BadKey,
+    /// The database's address is no connection string.
+    #[error("its address is not a PostgreSQL connection string with a host")]
+    BadAddress,
+    /// The database said no, or cannot be reached.
+    #[cfg(feature = "postgres")]
+    #[error("the database refused")]
+    Database(#[from] postgres::Error),
+    /// The session that held the lease is gone.
+    #[error("the session with the database was lost, and with it the lease")]
+    SessionLost,
     /// No random numbers.
     #[error("the system has no random numbers")]
     Random,
@@ -156,9 +166,12 @@ impl StoreError {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self.fault {
+            #[cfg(feature = "postgres")]
+            StoreFault::Database(_) => ErrorKind::Transient,
             StoreFault::Io(_)
             | StoreFault::Busy { .. }
             | StoreFault::Random
+            | StoreFault::SessionLost
             | StoreFault::Interrupted => ErrorKind::Transient,
             _ => ErrorKind::Config,
         }

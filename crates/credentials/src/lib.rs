@@ -15,6 +15,8 @@
 //! The crate speaks HTTP only through the [`HttpClient`](plenipo_oauth::HttpClient) it is given,
 //! reads no environment and asks nobody anything. Stores block; [`TokenSource`] calls them on
 //! tokio's threads for blocking work, so that a tokio runtime has to be running.
+//!
+//! Feature `postgres`: [`PostgresStore`].
 #![forbid(unsafe_code)]
 
 mod error;
@@ -30,5 +32,7 @@ pub use key::{CredentialKey, RecordId};
 pub use record::{Grant, Record};
 pub use seal::SealingKey;
 pub use source::{AccessToken, SourceOptions, TokenSource};
+#[cfg(feature = "postgres")]
+pub use store::PostgresStore;
 pub use store::{FileStore, Lease, MAX_RECORD_BYTES, Store, StoreKind};
 pub use vault::Vault;

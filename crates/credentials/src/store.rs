@@ -1,6 +1,8 @@
 //! Where records are kept.
 
 mod file;
+#[cfg(feature = "postgres")]
+mod postgres;
 
 use std::fmt;
 use std::time::Duration;
@@ -8,6 +10,8 @@ use std::time::Duration;
 use plenipo_redact::Secret;
 
 pub use file::FileStore;
+#[cfg(feature = "postgres")]
+pub use postgres::PostgresStore;
 
 use crate::error::StoreError;
 use crate::key::RecordId;

@@ -14,7 +14,7 @@ struct Tool {
     needed_for: &'static str,
 }
 
-const TOOLS: [Tool; 7] = [
+const TOOLS: [Tool; 8] = [
     Tool {
         program: "python3",
         probe: &["-c", "import venv, ensurepip"],
@@ -51,6 +51,12 @@ const TOOLS: [Tool; 7] = [
         probe: &["--version"],
         packages: &["npm"],
         needed_for: "peers from npm",
+    },
+    Tool {
+        program: "pg_lsclusters",
+        probe: &["-h"],
+        packages: &["postgresql"],
+        needed_for: "the credentials store of that name",
     },
 ];
 

@@ -10,6 +10,8 @@
 
 mod http;
 mod issuer;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod processes;
 mod source;
 mod stores;

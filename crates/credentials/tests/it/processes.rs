@@ -18,14 +18,19 @@ fn program() -> PathBuf {
     profile.join("examples/tokens")
 }
 
-fn start(directory: &Path, issuer: &Issuer, tasks: u32, calls: u32) -> Child {
+/// Starts it with the store that `store` names.
+pub(crate) fn start_with(store: &Path, issuer: &Issuer, tasks: u32, calls: u32) -> Child {
     let mut command = Command::new(program());
-    command.arg(directory.join("credentials")).arg(issuer.url());
+    command.arg(store).arg(issuer.url());
     command.args([tasks.to_string(), calls.to_string()]).stdout(Stdio::piped());
     command.spawn().expect("the example starts")
 }
 
-fn answered(child: Child) -> String {
+fn start(directory: &Path, issuer: &Issuer, tasks: u32, calls: u32) -> Child {
+    start_with(&directory.join("credentials"), issuer, tasks, calls)
+}
+
+pub(crate) fn answered(child: Child) -> String {
     let output = child.wait_with_output().expect("the example ends");
     String::from_utf8(output.stdout).expect("text").trim().to_owned()
 }

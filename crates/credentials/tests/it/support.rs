@@ -37,6 +37,28 @@ pub(crate) fn vault(directory: &Path) -> Vault {
     Vault::new(Arc::new(FileStore::new(directory)))
 }
 
+/// The key that rows are sealed with.
+#[cfg(feature = "postgres")]
+pub(crate) const KEY: &str = "0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f";
+
+#[cfg(feature = "postgres")]
+pub(crate) fn postgres(address: &str) -> Vault {
+    let key = plenipo_credentials::SealingKey::parse(&Secret::new(KEY.to_owned())).expect("a key");
+    let address = Secret::new(address.to_owned());
+    let store = plenipo_credentials::PostgresStore::new(&address, key, tls());
+    Vault::new(Arc::new(store.expect("a connection string")))
+}
+
+/// Trusts nobody.
+#[cfg(feature = "postgres")]
+pub(crate) fn tls() -> Arc<rustls::ClientConfig> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions");
+    Arc::new(config.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth())
+}
+
 /// Signs in with `grant`.
 pub(crate) fn sign_in(vault: &Vault, issuer: &str, mut grant: Grant) {
     let key = key(issuer);
