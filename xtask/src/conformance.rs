@@ -23,7 +23,6 @@ const FROM_NPM: &[&str] = &["@modelcontextprotocol/conformance@0.2.0-alpha.12", 
 #[derive(Debug, Default)]
 pub(crate) struct Options {
     scenarios: Vec<String>,
-    auth: bool,
 }
 
 /// Where everything is.
@@ -45,7 +44,6 @@ impl Options {
                     let name = words.next().ok_or_else(|| Failure::new("--scenario needs a name"));
                     options.scenarios.push(name?.clone());
                 }
-                "--auth" => options.auth = true,
                 other => return Err(Failure::new(format!("unexpected argument `{other}`"))),
             }
         }
@@ -60,7 +58,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Outcome {
         [] => Pass::all(),
         scenarios => Pass::of_scenarios(scenarios),
     };
-    let mut report = Report::new(options.auth);
+    let mut report = Report::new();
     for pass in passes {
         println!("running {pass}");
         let scenarios = pass.run(&place)?;
@@ -99,9 +97,8 @@ mod tests {
 
     #[test]
     fn arguments_choose_scenarios() {
-        let words = ["--scenario", "a", "--auth", "--scenario", "b"].map(str::to_owned);
+        let words = ["--scenario", "a", "--scenario", "b"].map(str::to_owned);
         let options = Options::parse(&words).unwrap();
-        assert!(options.auth);
         assert_eq!(options.scenarios, ["a", "b"]);
         assert!(Options::parse(&["--scenario".to_owned()]).is_err());
         assert!(Options::parse(&["--all".to_owned()]).is_err());

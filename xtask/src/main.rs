@@ -44,10 +44,9 @@ Usage: cargo xtask <task>
   fuzz [--seconds N]
            each fuzz target for N seconds (60); failing inputs are kept in target/fuzz
   dist     the release in target/dist: a static executable (tested), man pages, licences, checksums
-  conformance [--scenario NAME]… [--auth]
+  conformance [--scenario NAME]…
            the official suite's client scenarios, both revisions; fetched from npm into target/conformance
              --scenario  only these
-             --auth      scenarios that sign in have to pass too
 ";
 
 fn main() -> ExitCode {

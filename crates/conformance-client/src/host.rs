@@ -8,6 +8,7 @@ use plenipo_connect::{
     ServerName, Skill, Tool,
 };
 use plenipo_wire::Fragment;
+use tempfile::TempDir;
 
 use crate::person::Person;
 use crate::situation::Situation;
@@ -17,6 +18,8 @@ use crate::{Outcome, auth, sample};
 #[derive(Debug)]
 pub(crate) struct Host {
     connection: Connection,
+    /// Removed when dropped.
+    _credentials: Option<TempDir>,
 }
 
 /// Prints what the runtime warns about.
@@ -33,14 +36,14 @@ impl Observer for Printer {
 
 impl Host {
     pub(crate) async fn connect(situation: &Situation) -> Outcome<Self> {
-        let endpoint = auth::endpoint(situation)?;
+        let ready = auth::endpoint(situation).await?;
         let name = ServerName::new("conformance").ok_or("name the server")?;
         let mut options = ConnectOptions::default();
         options.observer = Arc::new(Printer);
         options.input = Some(Arc::new(Person));
-        let connection = Connection::connect(name, &endpoint, options).await?;
+        let connection = Connection::connect(name, &ready.endpoint, options).await?;
         println!("revision {}", connection.era().version());
-        Ok(Self { connection })
+        Ok(Self { connection, _credentials: ready.store })
     }
 
     pub(crate) async fn catalog(&self) -> Result<Arc<Catalog>, ConnectError> {

@@ -51,6 +51,7 @@ pub mod launcher;
 pub mod memory;
 pub mod names;
 mod negotiate;
+pub mod oauth;
 pub mod observer;
 mod options;
 mod outbox;

@@ -41,6 +41,14 @@ pub struct OutgoingRequest {
     pub timeout: Duration,
 }
 
+impl OutgoingRequest {
+    /// With the usual limits.
+    #[must_use]
+    pub fn new(message: Request<Secret<Vec<u8>>>, addresses: AddressPolicy) -> Self {
+        Self { message, addresses, max_body_bytes: MAX_BODY_BYTES, timeout: TIMEOUT }
+    }
+}
+
 /// A response as it came, its body read whole.
 pub type IncomingResponse = Response<Secret<Vec<u8>>>;
 
@@ -178,12 +186,7 @@ impl<'a> Http<'a> {
         url: &EndpointUrl,
         message: Request<Secret<Vec<u8>>>,
     ) -> Result<IncomingResponse, OAuthError> {
-        let request = OutgoingRequest {
-            message,
-            addresses: self.addresses,
-            max_body_bytes: MAX_BODY_BYTES,
-            timeout: TIMEOUT,
-        };
+        let request = OutgoingRequest::new(message, self.addresses);
         let unreachable =
             |source| OAuthError::Unreachable { document, url: url.to_string(), source };
         self.addresses.admits_literal(url.host()).map_err(unreachable)?;

@@ -12,6 +12,7 @@ use crate::discovery::{Discovered, DiscoveryOptions, discover};
 use crate::dpop::DpopKey;
 use crate::error::{Missing, OAuthError};
 use crate::http_client::Http;
+use crate::id_token::{Subject, check_id_token};
 use crate::issuer::{Issuer, ResourceId};
 use crate::registration::{
     ClientRegistration, RegistrationOptions, RegistrationRequest, Strategy, register,
@@ -107,6 +108,8 @@ pub struct SignedIn {
     pub scopes: Option<Scopes>,
     /// The tokens.
     pub token: TokenResponse,
+    /// Who signed in, when the scope `openid` was asked for.
+    pub subject: Option<Subject>,
 }
 
 impl Prepared {
@@ -268,7 +271,7 @@ impl Prepared {
     pub fn signed_in(self, token: TokenResponse) -> SignedIn {
         let scopes = token.scopes.clone().or(self.scopes);
         let Self { discovered, endpoint, .. } = self;
-        SignedIn { endpoint, resource: discovered.resource, scopes, token }
+        SignedIn { endpoint, resource: discovered.resource, scopes, token, subject: None }
     }
 }
 
@@ -287,8 +290,16 @@ impl SignIn {
     /// # Errors
     /// [`OAuthError::Callback`], or a token request that failed.
     pub async fn finish(self, http: &Http<'_>, response: &str) -> Result<SignedIn, OAuthError> {
+        let nonce = self.pending.nonce().cloned();
         let grant = self.pending.accept(response)?;
-        self.prepared.grant(http, grant).await
+        let mut signed_in = self.prepared.grant(http, grant).await?;
+        if let (Some(nonce), Some(token)) = (&nonce, &signed_in.token.id_token) {
+            let issuer = &signed_in.endpoint.metadata.issuer;
+            let client_id = &signed_in.endpoint.client.client_id;
+            let subject = check_id_token(token, issuer, client_id, Some(nonce), http.now())?;
+            signed_in.subject = Some(subject);
+        }
+        Ok(signed_in)
     }
 }
 

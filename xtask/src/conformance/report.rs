@@ -38,7 +38,6 @@ const CANNOT_APPLY: &[(&str, &str, &str)] = &[
 /// Every scenario of every pass.
 #[derive(Debug)]
 pub(super) struct Report {
-    auth: bool,
     rows: Vec<(String, Scenario)>,
 }
 
@@ -49,13 +48,11 @@ enum Verdict {
     Failed,
     Warnings,
     Skipped,
-    NotYet,
 }
 
 impl Report {
-    /// With `auth`, scenarios that sign in count like all others.
-    pub(super) fn new(auth: bool) -> Self {
-        Self { auth, rows: Vec::new() }
+    pub(super) fn new() -> Self {
+        Self { rows: Vec::new() }
     }
 
     pub(super) fn add(&mut self, pass: &Pass, scenarios: Vec<Scenario>) {
@@ -64,19 +61,16 @@ impl Report {
 
     /// Fails when a scenario that has to pass did not.
     pub(super) fn verdict(&self) -> Outcome {
-        let counts = |row: &&(String, Scenario)| {
-            !matches!(self.judge(&row.1), Verdict::Passed | Verdict::NotYet)
-        };
-        match self.rows.iter().filter(counts).count() {
+        match self.rows.iter().filter(|(_, row)| Self::judge(row) != Verdict::Passed).count() {
             0 => Ok(()),
             count => Err(Failure::new(format!("conformance: {count} scenario(s) did not pass"))),
         }
     }
 
-    fn judge(&self, scenario: &Scenario) -> Verdict {
+    fn judge(scenario: &Scenario) -> Verdict {
         let has = |status| scenario.with(status).next().is_some();
         let ended = scenario.client_ended_well() || MAY_FAIL.contains(&scenario.name.as_str());
-        let verdict = if has(Status::Failure) || !has(Status::Success) || !ended {
+        if has(Status::Failure) || !has(Status::Success) || !ended {
             Verdict::Failed
         } else if has(Status::Warning) {
             Verdict::Warnings
@@ -84,11 +78,6 @@ impl Report {
             Verdict::Skipped
         } else {
             Verdict::Passed
-        };
-        match verdict {
-            Verdict::Passed => verdict,
-            _ if scenario.name.starts_with("auth/") && !self.auth => Verdict::NotYet,
-            _ => verdict,
         }
     }
 }
@@ -107,16 +96,14 @@ impl fmt::Display for Report {
                 writeln!(f, "\n=== {of}")?;
                 pass = of;
             }
-            let verdict = self.judge(scenario);
+            let verdict = Self::judge(scenario);
             let passed = scenario.with(Status::Success).count();
             writeln!(f, "{verdict:<9} {:<44} {passed:>3} checks", scenario.name)?;
-            if verdict != Verdict::NotYet {
-                explain(f, scenario)?;
-            }
+            explain(f, scenario)?;
         }
         writeln!(f, "\n=== summary")?;
         for verdict in Verdict::ALL {
-            let count = self.rows.iter().filter(|(_, row)| self.judge(row) == verdict).count();
+            let count = self.rows.iter().filter(|(_, row)| Self::judge(row) == verdict).count();
             writeln!(f, "{verdict:<9} {count:>3}")?;
         }
         Ok(())
@@ -140,8 +127,7 @@ fn explain(f: &mut fmt::Formatter<'_>, scenario: &Scenario) -> fmt::Result {
 }
 
 impl Verdict {
-    const ALL: [Self; 5] =
-        [Self::Passed, Self::Failed, Self::Warnings, Self::Skipped, Self::NotYet];
+    const ALL: [Self; 4] = [Self::Passed, Self::Failed, Self::Warnings, Self::Skipped];
 }
 
 impl fmt::Display for Verdict {
@@ -151,7 +137,6 @@ impl fmt::Display for Verdict {
             Self::Failed => "FAILED",
             Self::Warnings => "WARNINGS",
             Self::Skipped => "SKIPPED",
-            Self::NotYet => "not yet",
         })
     }
 }
@@ -169,37 +154,30 @@ mod tests {
         format!(r#"{{"id":"i","name":"{name}","description":"d","status":"{status}"}}"#)
     }
 
-    fn judged(name: &str, checks: &[(&str, &str)], client: &str, auth: bool) -> Verdict {
+    fn judged(name: &str, checks: &[(&str, &str)], client: &str) -> Verdict {
         let checks: Vec<_> = checks.iter().map(|(name, status)| check(name, status)).collect();
         let scenario = scenario(name, &format!("[{}]", checks.join(",")), client);
-        Report::new(auth).judge(&scenario)
+        Report::judge(&scenario)
     }
 
     #[test]
     fn a_scenario_passes_only_without_anything_left_to_say() {
         let good = ("A", "SUCCESS");
-        let of = |second, client| judged("s", &[good, ("B", second)], client, false);
+        let of = |second, client| judged("s", &[good, ("B", second)], client);
         assert_eq!(of("INFO", "client: ok"), Verdict::Passed);
         assert_eq!(of("INFO", "client: failed to connect"), Verdict::Failed);
         assert_eq!(of("FAILURE", "client: ok"), Verdict::Failed);
         assert_eq!(of("WARNING", "client: ok"), Verdict::Warnings);
         assert_eq!(of("SKIPPED", "client: ok"), Verdict::Skipped);
-        assert_eq!(judged("s", &[], "client: ok", false), Verdict::Failed);
+        assert_eq!(judged("s", &[], "client: ok"), Verdict::Failed);
     }
 
     #[test]
     fn what_cannot_apply_is_no_skip_and_a_refusal_may_be_right() {
         let checks = [("A", "SUCCESS"), ("ClientMcpMethodHeader_initialize", "SKIPPED")];
-        assert_eq!(judged("http-standard-headers", &checks, "client: ok", false), Verdict::Passed);
-        assert_eq!(judged("another", &checks, "client: ok", false), Verdict::Skipped);
+        assert_eq!(judged("http-standard-headers", &checks, "client: ok"), Verdict::Passed);
+        assert_eq!(judged("another", &checks, "client: ok"), Verdict::Skipped);
         let checks = [("A", "SUCCESS")];
-        assert_eq!(judged("auth/iss-unexpected", &checks, "", true), Verdict::Passed);
-    }
-
-    #[test]
-    fn sign_in_counts_only_when_asked_for() {
-        let checks = [("A", "FAILURE")];
-        assert_eq!(judged("auth/x", &checks, "client: ok", false), Verdict::NotYet);
-        assert_eq!(judged("auth/x", &checks, "client: ok", true), Verdict::Failed);
+        assert_eq!(judged("auth/iss-unexpected", &checks, ""), Verdict::Passed);
     }
 }

@@ -26,6 +26,7 @@ mod principal;
 mod secrets;
 mod server_stream;
 mod session;
+mod single;
 mod target;
 mod tls;
 
@@ -45,6 +46,7 @@ pub(crate) use headers::encoded;
 pub(crate) use link::HttpLink;
 pub(crate) use principal::era_key;
 pub(crate) use session::Protocol;
+pub(crate) use single::SingleExchanges;
 
 use self::secrets::Secrets;
 use self::target::Target;

@@ -22,6 +22,7 @@ mod http_tls;
 mod input;
 mod launcher;
 mod negotiation;
+mod oauth;
 mod paging;
 mod peers;
 mod prompts;

@@ -74,6 +74,11 @@ impl HttpClient {
         Self(Arc::new(Inner { options, pool: OnceLock::new() }))
     }
 
+    /// For connections outside of the pool.
+    pub(super) fn connector(&self) -> Connector {
+        Connector::new(&self.0.options)
+    }
+
     pub(super) async fn send(
         &self,
         target: &Target,

@@ -68,7 +68,7 @@ impl Connector {
         self.proxies.intercept(uri).filter(|_| !is_local)
     }
 
-    async fn connect(mut self, uri: Uri) -> Result<Stream, HttpCause> {
+    pub(super) async fn connect(mut self, uri: Uri) -> Result<Stream, HttpCause> {
         let host = uri.host().unwrap_or_default().to_owned();
         let is_tls = uri.scheme() == Some(&Scheme::HTTPS);
         let proxy = self.proxy(&uri);
@@ -84,7 +84,20 @@ impl Connector {
         if !is_tls {
             return Ok(Stream::Plain { io, proxied });
         }
-        let stream = self.tls.connect(&host, io.into_inner()).await?;
+        self.secure(&host, is_tls, io).await
+    }
+
+    /// With TLS, if wanted, on a connection that was made.
+    pub(super) async fn secure(
+        &self,
+        host: &str,
+        is_tls: bool,
+        io: TokioIo<TcpStream>,
+    ) -> Result<Stream, HttpCause> {
+        if !is_tls {
+            return Ok(Stream::Plain { io, proxied: false });
+        }
+        let stream = self.tls.connect(host, io.into_inner()).await?;
         Ok(Stream::Tls(Box::new(TokioIo::new(stream))))
     }
 

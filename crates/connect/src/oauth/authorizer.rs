@@ -1,0 +1,316 @@
+//! OAuth as an [`Authorizer`]: a token on every request, a refresh when it is refused, new ones when
+//! there are none, more scopes when the server says so.
+
+mod challenged;
+
+use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use plenipo_authority::CredentialPin;
+use plenipo_credentials::{Record, TokenError, Vault};
+use plenipo_oauth::{
+    ClientRegistration, EndpointUrl, HttpClient as _, Issuer, OAuthError, RegistrationSource,
+    ResourceId, Scopes, ServerMetadata, StepUps, TokenType, dpop_nonce,
+};
+use tokio::task::spawn_blocking;
+
+use super::failure::{failed, token_failed};
+use super::grantor::Grantor;
+use super::held::{Held, Presented, source};
+use super::network::OAuthNetwork;
+use crate::error::ErrorKind;
+use crate::transport::http::{
+    Authorization, AuthorizeError, AuthorizeRequest, Authorizer, Authorizing, Challenge, Verdict,
+};
+
+/// What is known about signing in to a server: its configuration.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct OAuthSettings {
+    /// The server's URL.
+    pub server: EndpointUrl,
+    /// `oauth.authorization_server_issuer`.
+    pub issuer: Option<Issuer>,
+    /// `oauth_resource`.
+    pub resource: Option<ResourceId>,
+    /// `scopes`.
+    pub scopes: Option<Scopes>,
+    /// `oauth.client_id` and what belongs to it.
+    pub client: Option<ClientRegistration>,
+    /// The URL of our client id metadata document.
+    pub metadata_document: Option<String>,
+    /// Bind tokens to a key, whether the server wants it or not.
+    pub dpop: bool,
+    /// The command that signs in, for hints.
+    pub sign_in_command: String,
+}
+
+impl OAuthSettings {
+    /// Only a URL.
+    #[must_use]
+    pub fn new(server: EndpointUrl, sign_in_command: impl Into<String>) -> Self {
+        Self {
+            server,
+            issuer: None,
+            resource: None,
+            scopes: None,
+            client: None,
+            metadata_document: None,
+            dpop: false,
+            sign_in_command: sign_in_command.into(),
+        }
+    }
+
+    /// Whether a stored credential is one for this server and client.
+    #[must_use]
+    pub fn covers(&self, record: &Record) -> bool {
+        let key = &record.key;
+        let resource_fits = match &self.resource {
+            Some(resource) => key.resource == *resource,
+            None => ResourceId::for_server(key.resource.as_str(), &self.server).is_ok(),
+        };
+        resource_fits
+            && self.issuer.as_ref().is_none_or(|issuer| *issuer == key.issuer)
+            && self.client.as_ref().is_none_or(|client| client.client_id == key.client_id)
+    }
+}
+
+/// Authorizes the requests of one connection.
+pub struct OAuthAuthorizer(Arc<Inner>);
+
+struct Inner {
+    settings: OAuthSettings,
+    network: OAuthNetwork,
+    vault: Vault,
+    grantor: Option<Box<dyn Grantor>>,
+    pin: Option<CredentialPin>,
+    principal: Option<String>,
+    /// What is sent now, and its number.
+    current: RwLock<Option<(u32, Held)>>,
+    numbers: AtomicU32,
+    /// One sign-in or refresh at a time.
+    turn: tokio::sync::Mutex<()>,
+    step_ups: Mutex<StepUps>,
+}
+
+impl OAuthAuthorizer {
+    /// With the credential that is stored for the server, if there is one, and `grantor` for when
+    /// there is none or it is no longer good.
+    ///
+    /// # Errors
+    /// [`AuthorizeError`] when the store cannot be read, or holds several people's credentials.
+    pub async fn new(
+        settings: OAuthSettings,
+        network: OAuthNetwork,
+        vault: Vault,
+        grantor: Option<Box<dyn Grantor>>,
+    ) -> Result<Self, AuthorizeError> {
+        let kept = grantor.as_ref().is_none_or(|grantor| grantor.is_kept());
+        let record = if kept { find(&settings, &vault).await? } else { None };
+        let pin = record.as_ref().map(pin);
+        let principal = record.as_ref().map(|record| record.key.id().as_str().to_owned());
+        let inner = Inner {
+            settings,
+            network,
+            vault,
+            grantor,
+            pin,
+            principal,
+            current: RwLock::default(),
+            numbers: AtomicU32::new(1),
+            turn: tokio::sync::Mutex::default(),
+            step_ups: Mutex::default(),
+        };
+        if let Some(record) = record {
+            inner.hold(inner.source(record, None)?);
+        }
+        Ok(Self(Arc::new(inner)))
+    }
+}
+
+impl Authorizer for OAuthAuthorizer {
+    fn authorize<'a>(
+        &'a self,
+        request: &'a AuthorizeRequest<'a>,
+    ) -> Authorizing<'a, Authorization> {
+        Box::pin(async move {
+            match self.0.present().await? {
+                Some((number, presented)) => self.0.headers(request, number, &presented),
+                None => Ok(Authorization::new(HeaderMap::new(), 0)),
+            }
+        })
+    }
+
+    fn challenged<'a>(&'a self, challenge: &'a Challenge<'a>) -> Authorizing<'a, Verdict> {
+        Box::pin(Arc::clone(&self.0).challenged(challenge))
+    }
+
+    fn answered(&self, url: &Uri, status: StatusCode, headers: &HeaderMap) {
+        // A challenge is looked at on its own, to tell a new nonce from an old one.
+        if status != StatusCode::UNAUTHORIZED
+            && let Some(nonce) = dpop_nonce(headers)
+        {
+            self.0.remember_nonce(url, &nonce);
+        }
+    }
+
+    fn pin(&self) -> Option<CredentialPin> {
+        self.0.pin.clone()
+    }
+
+    fn principal(&self) -> Option<String> {
+        self.0.principal.clone()
+    }
+}
+
+impl Inner {
+    fn current(&self) -> Option<(u32, Held)> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Replaces what is held.
+    fn hold(&self, held: Held) {
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Some((number, held));
+    }
+
+    /// A token to send. None at all is no error: the server's challenge tells what it wants.
+    async fn present(&self) -> Result<Option<(u32, Presented)>, AuthorizeError> {
+        let Some((number, held)) = self.current() else { return Ok(None) };
+        match held.present(self.network.now()).await {
+            Ok(presented) => Ok(presented.map(|presented| (number, presented))),
+            Err(error) => match error.kind() {
+                // New ones are granted after the challenge.
+                plenipo_credentials::ErrorKind::SignIn if self.grantor.is_some() => Ok(None),
+                _ => Err(self.token_failed(&error)),
+            },
+        }
+    }
+
+    /// The tokens of a record.
+    fn source(
+        &self,
+        record: Record,
+        metadata: Option<Arc<ServerMetadata>>,
+    ) -> Result<Held, AuthorizeError> {
+        let credential = self.settings.client.as_ref().map(|client| client.credential.clone());
+        let source = source(record, &self.vault, &self.network, (credential, metadata));
+        Ok(Held::Source(source.map_err(|error| self.token_failed(&error))?))
+    }
+
+    /// The token goes to the server's own origin, and in the header only.
+    fn headers(
+        &self,
+        request: &AuthorizeRequest<'_>,
+        number: u32,
+        presented: &Presented,
+    ) -> Result<Authorization, AuthorizeError> {
+        let url = EndpointUrl::parse(&request.url.to_string());
+        let url = url.ok().filter(|url| url.is_same_origin(&self.settings.server));
+        let url = url.ok_or_else(|| {
+            let reason = "the token is for another origin than the request";
+            AuthorizeError::new(ErrorKind::Refused, reason)
+        })?;
+        let mut headers = HeaderMap::with_capacity(2);
+        let scheme = match presented.token_type {
+            TokenType::Dpop => "DPoP",
+            _ => "Bearer",
+        };
+        let value = HeaderValue::try_from(format!("{scheme} {}", presented.value.expose()));
+        let mut value = value.map_err(|_| {
+            AuthorizeError::new(ErrorKind::SignIn, "the token has characters no header may have")
+        })?;
+        value.set_sensitive(true);
+        headers.insert(header::AUTHORIZATION, value);
+        if let (TokenType::Dpop, Some(key)) = (presented.token_type, &presented.dpop) {
+            let parts = (Some(&presented.value), Some(request.body.as_ref()));
+            let proof = key.header_with_body(request.method, &url, parts, self.network.now());
+            let (name, value) = proof.map_err(|error| self.failed(error))?;
+            headers.insert(name, value);
+        }
+        Ok(Authorization::new(headers, generation(number, presented.serial)))
+    }
+
+    fn remember_nonce(&self, url: &Uri, nonce: &str) -> bool {
+        let key = self.current().and_then(|(_, held)| held.dpop());
+        match (key, EndpointUrl::parse(&url.to_string())) {
+            (Some(key), Ok(url)) => key.remember_nonce(&url, nonce),
+            _ => false,
+        }
+    }
+
+    fn failed(&self, error: OAuthError) -> AuthorizeError {
+        failed(error, &self.settings.sign_in_command)
+    }
+
+    fn token_failed(&self, error: &TokenError) -> AuthorizeError {
+        token_failed(error, &self.settings.sign_in_command)
+    }
+
+    /// Clients that were registered for this program before, at whatever issuers.
+    async fn registered(&self) -> Vec<ClientRegistration> {
+        let vault = self.vault.clone();
+        let records = spawn_blocking(move || vault.records()).await;
+        let Ok(Ok(records)) = records else { return Vec::new() };
+        let clients = records.into_iter().filter_map(|record| Some(record.grant?.client));
+        clients.filter(|client| client.source == RegistrationSource::Dynamic).collect()
+    }
+}
+
+impl fmt::Debug for OAuthAuthorizer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OAuthAuthorizer")
+            .field("settings", &self.0.settings)
+            .field("grantor", &self.0.grantor)
+            .field("current", &self.0.current())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The stored credential for a server: the newest one, when all are of one person.
+async fn find(settings: &OAuthSettings, vault: &Vault) -> Result<Option<Record>, AuthorizeError> {
+    let (wanted, vault) = (settings.clone(), vault.clone());
+    let found = spawn_blocking(move || find_blocking(&wanted, &vault)).await;
+    found.unwrap_or_else(|_| {
+        Err(AuthorizeError::new(ErrorKind::Transport, "the runtime was shut down meanwhile"))
+    })
+}
+
+/// As an authorizer does at its start.
+pub(super) fn find_blocking(
+    settings: &OAuthSettings,
+    vault: &Vault,
+) -> Result<Option<Record>, AuthorizeError> {
+    let records = vault.records().map_err(super::failure::store_failed)?;
+    let mut fitting: Vec<_> = records
+        .into_iter()
+        .filter(|record| record.grant.is_some() && settings.covers(record))
+        .collect();
+    let subject = fitting.first().map(|record| record.key.subject.clone());
+    if fitting.iter().any(|record| Some(&record.key.subject) != subject.as_ref()) {
+        let error = "several people are signed in, and nothing says whose credential to use";
+        let hint = "sign all but one of them out";
+        return Err(AuthorizeError::new(ErrorKind::SignIn, error).with_hint(hint));
+    }
+    fitting.sort_by_key(|record| record.grant.as_ref().map(|grant| grant.obtained_at));
+    Ok(fitting.pop())
+}
+
+/// Issuer, client, person and sign-in; never a token.
+fn pin(record: &Record) -> CredentialPin {
+    let key = &record.key;
+    CredentialPin::new(format!(
+        "oauth {} {} {} {}",
+        key.issuer,
+        key.client_id,
+        key.subject.as_deref().unwrap_or("-"),
+        record.generation
+    ))
+}
+
+/// Which token was sent, for the challenge to name.
+fn generation(number: u32, serial: u32) -> u64 {
+    (u64::from(number) << 32) | u64::from(serial)
+}
