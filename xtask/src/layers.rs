@@ -18,10 +18,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("egress", &["policy"]),
     ("oauth", &["redact"]),
     ("credentials", &["oauth", "redact"]),
-    (
-        "connect",
-        &["authority", "wire", "schema", "policy", "oauth", "credentials", "redact"],
-    ),
+    ("connect", &["authority", "wire", "schema", "policy", "oauth", "credentials", "redact"]),
     ("server-workspace", &["authority", "wire"]),
     ("config", &["connect", "redact"]),
     ("gateway", &["connect", "authority", "wire", "oauth", "redact"]),
