@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use plenipo_authority::{AuthorityChanged, CapturedAuthority, CredentialPin};
 use plenipo_schema::SchemaFault;
-use plenipo_wire::views::{CallResult, ResultType};
-use plenipo_wire::{Fragment, RawValue, ViewError};
+use plenipo_wire::views::{CallResult, ResultType, TaskView};
+use plenipo_wire::{Fragment, RawValue, ViewError, object};
 
 pub use cancel::{Cancellation, Canceller};
 pub use progress::{ProgressObserver, ProgressUpdate};
@@ -30,6 +30,7 @@ use crate::connection::Connection;
 use crate::error::{ConnectError, Fault, Operation};
 use crate::input::InputHandler;
 use crate::peer::RequestFault;
+use crate::tasks::{Called, Task};
 use crate::text::shown;
 
 /// One call. Without an authority there is none.
@@ -66,6 +67,8 @@ pub struct CallRequest {
     /// Check the arguments against the tool's input schema before anything is sent, and the result
     /// against its output schema; default: true.
     pub check_schemas: bool,
+    /// The server may make a task of it.
+    pub(crate) takes_task: bool,
 }
 
 /// From which severity on a server logs (RFC 5424).
@@ -119,6 +122,7 @@ impl CallRequest {
             cancel: None,
             prepared: None,
             check_schemas: true,
+            takes_task: false,
         }
     }
 }
@@ -179,9 +183,20 @@ impl Connection {
     /// # Errors
     /// [`ConnectError`] with [`Operation::Call`]; a tool that failed by itself is no error.
     pub async fn call(&self, request: CallRequest) -> Result<CallOutcome, ConnectError> {
+        let tool = request.tool.clone();
+        match self.called(request).await? {
+            Called::Outcome(outcome) => Ok(outcome),
+            Called::Task(_) => {
+                let fault = RequestFault::Fault(unfinished("task"));
+                Err(self.error(Operation::Call { tool }, fault))
+            }
+        }
+    }
+
+    pub(crate) async fn called(&self, request: CallRequest) -> Result<Called, ConnectError> {
         let fault = match self.check_authority(&request.authority) {
             Ok(()) => match self.accepted(&request).await {
-                Ok(outcome) => return Ok(outcome),
+                Ok(called) => return Ok(called),
                 Err(fault) => fault,
             },
             Err(fault) => RequestFault::Fault(fault),
@@ -189,7 +204,7 @@ impl Connection {
         Err(self.error(Operation::Call { tool: request.tool }, fault))
     }
 
-    async fn accepted(&self, request: &CallRequest) -> Result<CallOutcome, RequestFault> {
+    async fn accepted(&self, request: &CallRequest) -> Result<Called, RequestFault> {
         if request.arguments.as_ref().is_some_and(|arguments| !arguments.is_object()) {
             return Err(RequestFault::Fault(Fault::ArgumentsNotObject));
         }
@@ -202,8 +217,8 @@ impl Connection {
         self.check_arguments(&catalog, request)?;
         let attempt = CallAttempt { connection: self, flight: &flight, request, catalog };
         let need = match attempt.send(&Retry::default()).await {
-            Ok(result) => match CallOutcome::read(result).map_err(RequestFault::Fault)? {
-                Read::Outcome(outcome) => return Ok(outcome.checked(&attempt.catalog, request)),
+            Ok(result) => match Read::of(result, request).map_err(RequestFault::Fault)? {
+                Read::End(called) => return Ok(called.checked(&attempt.catalog, request)),
                 Read::Needs(result) => Need::Input(result),
             },
             landed => match Need::of(landed)? {
@@ -217,8 +232,8 @@ impl Connection {
             is_modern: self.modern().is_some(),
             limit: self.options.max_input_rounds,
         };
-        match CallOutcome::read(rounds.follow(&attempt, need).await?) {
-            Ok(Read::Outcome(outcome)) => Ok(outcome.checked(&attempt.catalog, request)),
+        match Read::of(rounds.follow(&attempt, need).await?, request) {
+            Ok(Read::End(called)) => Ok(called.checked(&attempt.catalog, request)),
             Ok(Read::Needs(_)) => Err(RequestFault::Fault(unfinished("input_required"))),
             Err(fault) => Err(RequestFault::Fault(fault)),
         }
@@ -316,23 +331,56 @@ impl Attempt for CallAttempt<'_> {
 
 /// What a result comes to.
 enum Read {
-    Outcome(CallOutcome),
+    End(Called),
     /// The server asks for input first.
     Needs(Box<RawValue>),
 }
 
-impl CallOutcome {
-    fn read(result: Box<RawValue>) -> Result<Read, Fault> {
+impl Read {
+    fn of(result: Box<RawValue>, request: &CallRequest) -> Result<Self, Fault> {
+        if request.takes_task
+            && let Some(task) = task_of(&result, request)?
+        {
+            return Ok(Self::End(Called::Task(task)));
+        }
         let view = CallResult::head(&result)
             .map_err(|source| Fault::BadAnswer { method: "tools/call", source })?;
         match view.result_type {
             ResultType::Complete => {}
-            ResultType::InputRequired => return Ok(Read::Needs(result)),
+            ResultType::InputRequired => return Ok(Self::Needs(result)),
             ResultType::Unknown(found) => return Err(unfinished(&found)),
             _ => return Err(unfinished("unknown")),
         }
         let is_error = view.is_error;
-        Ok(Read::Outcome(Self { result, is_error, output_fault: None }))
+        Ok(Self::End(Called::Outcome(CallOutcome { result, is_error, output_fault: None })))
+    }
+}
+
+/// The task that a server made of a call: said by the result's type, or in 2025-11-25 by the member
+/// `task` instead of any content.
+fn task_of(result: &RawValue, request: &CallRequest) -> Result<Option<Task>, Fault> {
+    let is_task = match ResultType::of(result) {
+        Some(ResultType::Unknown(found)) => found == "task",
+        _ => {
+            let [task, content] = object::select(result, ["task", "content"]).unwrap_or_default();
+            task.is_some() && content.is_none()
+        }
+    };
+    if !is_task {
+        return Ok(None);
+    }
+    let view = TaskView::from_raw(result)
+        .map_err(|source| Fault::BadAnswer { method: "tools/call", source })?;
+    Ok(Some(Task::new(&view, request)))
+}
+
+impl CallOutcome {
+    /// What a task of a call came to; it has no type of its own.
+    pub(crate) fn of_task(result: Box<RawValue>) -> Result<Self, Fault> {
+        let view = CallResult::head(&result)
+            .map_err(|source| Fault::BadAnswer { method: "tools/call", source })?;
+        let is_error = view.is_error;
+        Ok(Self { result, is_error, output_fault: None })
     }
 }
 

@@ -5,6 +5,7 @@ mod http;
 mod input;
 mod request;
 mod skill;
+mod task;
 
 use std::error::Error;
 use std::fmt;
@@ -13,6 +14,7 @@ pub use self::http::{HttpCause, HttpFault};
 pub use fault::{Fault, ListingFault, PeerError};
 pub use input::InputFault;
 pub use skill::SkillFault;
+pub use task::TaskFault;
 
 use crate::server_name::ServerName;
 

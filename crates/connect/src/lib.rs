@@ -66,6 +66,7 @@ mod restart;
 mod server_name;
 pub mod skills;
 mod subscription;
+pub mod tasks;
 pub mod text;
 pub mod transport;
 
@@ -92,6 +93,7 @@ pub use restart::{RestartPolicy, Server};
 pub use server_name::ServerName;
 pub use skills::{LoadedSkill, Skill, SkillFault};
 pub use subscription::Subscription;
+pub use tasks::{Called, Task, TaskFault, TaskOptions};
 pub use transport::{
     Endpoint,
     http::{HttpClient, HttpClientOptions, HttpEndpoint, ProxyRules},

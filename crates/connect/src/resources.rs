@@ -1,7 +1,7 @@
 //! Resources: what a server has to read.
 //!
 //! Everything in them is the server's, and untrusted. What is listed keeps its whole text; a view
-//! of it is made on demand.
+//! of it is made on demand. To be told when one changes: [`Connection::subscribe`], in both eras.
 
 use plenipo_wire::protocol::{extensions, methods};
 use plenipo_wire::views::{ReadResult, ResourceTemplateView, ResourceView};
@@ -9,7 +9,6 @@ use plenipo_wire::{Fragment, RawValue, ViewError, object};
 
 use crate::connection::Connection;
 use crate::error::{ConnectError, Fault, Operation};
-use crate::negotiate::Era;
 use crate::paging::{Entry, Listed};
 use crate::peer::RequestFault;
 use crate::request::{Ask, RequestOptions};
@@ -199,48 +198,6 @@ impl Connection {
             Ok(ResourceRead { result })
         })
         .await
-    }
-
-    /// Asks a legacy server to tell when a resource changes. A modern one is asked with a
-    /// subscription.
-    ///
-    /// # Errors
-    /// [`ConnectError`] with [`Operation::Request`]; [`Fault::NotOffered`] from a modern server, and
-    /// from one that does not say that it can.
-    pub async fn subscribe_resource(
-        &self,
-        uri: &str,
-        options: &RequestOptions,
-    ) -> Result<(), ConnectError> {
-        self.legacy_subscription(methods::RESOURCES_SUBSCRIBE, uri, options).await
-    }
-
-    /// Ends what [`subscribe_resource`](Self::subscribe_resource) began.
-    ///
-    /// # Errors
-    /// As there.
-    pub async fn unsubscribe_resource(
-        &self,
-        uri: &str,
-        options: &RequestOptions,
-    ) -> Result<(), ConnectError> {
-        self.legacy_subscription(methods::RESOURCES_UNSUBSCRIBE, uri, options).await
-    }
-
-    async fn legacy_subscription(
-        &self,
-        method: &'static str,
-        uri: &str,
-        options: &RequestOptions,
-    ) -> Result<(), ConnectError> {
-        let resources = self.setting("resources");
-        let can = resources.and_then(|setting| object::member(setting, "subscribe"));
-        if self.era() == Era::Modern || can.and_then(object::boolean) != Some(true) {
-            return Err(self.not_offered(method, Some(uri), "resources.subscribe"));
-        }
-        let params =
-            |params: &mut plenipo_wire::encode::ObjectWriter<'_>| params.string("uri", uri);
-        self.ask(Ask { method, subject: Some(uri), params: &params, options }, |_| Ok(())).await
     }
 
     /// Nothing is asked of a server that does not offer it.

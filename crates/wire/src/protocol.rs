@@ -49,6 +49,8 @@ pub mod methods {
     pub const DIRECTORY_READ: &str = "resources/directory/read";
     /// Tasks extension: how a task is.
     pub const TASKS_GET: &str = "tasks/get";
+    /// 2025-11-25: waits for what a task comes to.
+    pub const TASKS_RESULT: &str = "tasks/result";
     /// Tasks extension: answers to what a task asks.
     pub const TASKS_UPDATE: &str = "tasks/update";
     /// The task is no longer wanted.

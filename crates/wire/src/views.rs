@@ -9,6 +9,7 @@ mod progress;
 mod prompts;
 mod resources;
 mod skills;
+mod tasks;
 mod tools;
 
 pub use call::{CallResult, ContentBlock, ResultType};
@@ -18,6 +19,7 @@ pub use progress::{Cancelled, Progress};
 pub use prompts::{CompletionResult, PromptArgument, PromptMessage, PromptResult, PromptView};
 pub use resources::{ReadResult, ResourceContents, ResourceTemplateView, ResourceView};
 pub use skills::{SkillFile, SkillView};
+pub use tasks::{TaskStatus, TaskView};
 pub use tools::{ToolAnnotations, ToolPage, ToolView};
 
 use serde_json::value::RawValue;

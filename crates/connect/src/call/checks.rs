@@ -8,6 +8,7 @@ use crate::catalog::Catalog;
 use crate::connection::Connection;
 use crate::error::Fault;
 use crate::peer::{RequestFault, WarningKind};
+use crate::tasks::Called;
 use crate::text::shown;
 
 impl Connection {
@@ -37,12 +38,22 @@ impl Connection {
 
 impl CallOutcome {
     /// The same, with what is wrong with its structured content.
-    pub(super) fn checked(mut self, catalog: &Catalog, request: &CallRequest) -> Self {
-        if request.check_schemas
-            && let Ok(view) = CallResult::head(&self.result)
-        {
-            self.output_fault = catalog.check_result(&request.tool, &view).err();
+    pub(crate) fn checked(mut self, catalog: &Catalog, tool: &str) -> Self {
+        if let Ok(view) = CallResult::head(&self.result) {
+            self.output_fault = catalog.check_result(tool, &view).err();
         }
         self
+    }
+}
+
+impl Called {
+    /// An outcome is checked; what a task comes to is when it has come.
+    pub(super) fn checked(self, catalog: &Catalog, request: &CallRequest) -> Self {
+        match self {
+            Self::Outcome(outcome) if request.check_schemas => {
+                Self::Outcome(outcome.checked(catalog, &request.tool))
+            }
+            other => other,
+        }
     }
 }

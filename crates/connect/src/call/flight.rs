@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plenipo_wire::protocol::{meta, methods};
+use plenipo_wire::protocol::{extensions, meta, methods};
 use plenipo_wire::{Fragment, RawValue, RequestId};
 use tokio::sync::oneshot;
 
@@ -16,6 +16,7 @@ use crate::catalog::{Catalog, Tool};
 use crate::connection::Connection;
 use crate::error::{Fault, Operation};
 use crate::in_flight::InFlight;
+use crate::input::InputOffer;
 use crate::input::respond::Asker;
 use crate::patience::Patience;
 use crate::peer::{Outgoing, RequestFault};
@@ -42,7 +43,14 @@ impl<'a> Flight<'a> {
             server: connection.name().clone(),
             during: Some(Operation::Call { tool: request.tool.clone() }),
         });
-        let capabilities = request.input.as_ref().map(|input| input.offers().capabilities());
+        let own = request.input.as_ref().map(|input| input.offers());
+        let capabilities = match request.takes_task && connection.offers(extensions::TASKS) {
+            false => own.map(InputOffer::capabilities),
+            true => {
+                let offer = own.or(asks.handler().map(|handler| handler.offers()));
+                Some(offer.unwrap_or(InputOffer::NOTHING).capabilities_with(&[extensions::TASKS]))
+            }
+        };
         let patience = Patience::new(
             asks.clock(),
             idle,
@@ -106,7 +114,7 @@ impl<'a> Flight<'a> {
         if let Some(asker) = self.asker.as_ref().filter(|_| self.connection.modern().is_none()) {
             peer.pending.attend(id, asker.clone());
         }
-        let queued = self.meta(id).and_then(|meta| self.queue(id, meta.as_ref(), retry));
+        let queued = self.meta(id).and_then(|meta| self.queue(id, tool, meta.as_ref(), retry));
         let mut outgoing = match queued {
             Ok(outgoing) => outgoing,
             Err(fault) => {
@@ -170,16 +178,21 @@ impl<'a> Flight<'a> {
     fn queue(
         &self,
         id: i64,
+        tool: &Tool,
         meta: Option<&Fragment>,
         retry: &Retry,
     ) -> Result<Outgoing<'a>, Fault> {
         let request = self.request;
+        let asks_for_task = request.takes_task && self.connection.has_legacy_tasks(tool);
         let mut outgoing = self.connection.peer.queue(id, methods::TOOLS_CALL, |params| {
             params.string("name", &request.tool);
             if let Some(arguments) = &request.arguments {
                 params.fragment("arguments", arguments);
             }
             retry.write(params);
+            if asks_for_task {
+                params.object("task", |_| {});
+            }
             if let Some(meta) = meta {
                 params.fragment("_meta", meta);
             }

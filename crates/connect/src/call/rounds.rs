@@ -161,7 +161,8 @@ impl Rounds<'_> {
         }
     }
 
-    async fn answers(&self, result: &RawValue) -> Result<Retry, RequestFault> {
+    /// Has the questions of a result answered.
+    pub(crate) async fn answers(&self, result: &RawValue) -> Result<Retry, RequestFault> {
         let [requests, state] =
             object::select(result, ["inputRequests", "requestState"]).unwrap_or_default();
         let state = state.and_then(non_null).map(Fragment::from_raw);

@@ -12,7 +12,7 @@ use plenipo_wire::{ErrorObject, Fragment, LineTooLong, ViewError, protocol};
 use thiserror::Error;
 
 use super::input::ask_hint;
-use super::{ErrorKind, HttpFault, InputFault, SkillFault};
+use super::{ErrorKind, HttpFault, InputFault, SkillFault, TaskFault};
 use crate::text::shown;
 use crate::transport::stdio::Exit;
 
@@ -183,6 +183,9 @@ pub enum Fault {
         /// Which capability, or which setting of an extension.
         capability: &'static str,
     },
+    /// A task comes to nothing.
+    #[error("{0}")]
+    Task(TaskFault),
     /// A skill must not be used.
     #[error("{0}")]
     Skill(SkillFault),
@@ -293,7 +296,11 @@ impl Fault {
             Self::Http(fault) => fault.kind(),
             Self::Input(fault) => fault.kind(),
             Self::TimedOut { .. } => ErrorKind::Timeout,
-            Self::Cancelled { .. } => ErrorKind::Cancelled,
+            Self::Cancelled { .. } | Self::Task(TaskFault::Cancelled { .. }) => {
+                ErrorKind::Cancelled
+            }
+            Self::Task(TaskFault::Record) => ErrorKind::Usage,
+            Self::Task(_) => ErrorKind::Protocol,
             Self::NoSuchTool { .. }
             | Self::ArgumentsNotObject
             | Self::ArgumentHeader(_)

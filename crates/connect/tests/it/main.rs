@@ -33,4 +33,5 @@ mod shutdown;
 mod skills;
 mod subscriptions;
 mod support;
+mod tasks;
 mod web;

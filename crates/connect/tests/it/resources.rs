@@ -72,22 +72,6 @@ async fn resources_are_listed_and_read_in_both_eras() {
 }
 
 #[tokio::test]
-async fn only_a_legacy_server_is_asked_to_subscribe() {
-    let options = RequestOptions::default();
-    let web = legacy().await;
-    let connection = web.connect().await.unwrap();
-    connection.subscribe_resource("file:///a", &options).await.unwrap();
-    connection.unsubscribe_resource("file:///a", &options).await.unwrap();
-    assert_eq!(web.count("resources/subscribe") + web.count("resources/unsubscribe"), 2);
-
-    let web = Web::modern(answer).await;
-    let connection = web.connect().await.unwrap();
-    let error = connection.subscribe_resource("file:///a", &options).await.unwrap_err();
-    assert!(matches!(error.fault(), Fault::NotOffered { .. }));
-    assert_eq!(web.log(), ["server/discover"]);
-}
-
-#[tokio::test]
 async fn a_missing_resource_is_told_in_both_codes() {
     for code in [-32602, -32002] {
         let web = Web::modern(move |seen| match seen.method()?.as_str() {
