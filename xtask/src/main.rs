@@ -1,4 +1,5 @@
-//! Plenipo's own tasks: `cargo xtask test | layers | sizes | bench | fuzz | conformance`.
+//! Plenipo's own tasks: `cargo xtask test | layers | sizes | bench | fuzz | conformance |
+//! checklist`.
 //!
 //! Everything runs from a bare clone with a Rust toolchain. Debian packages are only installed with
 //! `--install` or `CI=true`; what tests take from npm and PyPI goes below `target/`.
@@ -10,6 +11,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a task runner talks to a person")]
 
 mod bench;
+mod checklist;
 mod conformance;
 mod dist;
 mod fuzz;
@@ -47,6 +49,9 @@ Usage: cargo xtask <task>
   conformance [--scenario NAME]…
            the official suite's client scenarios, both revisions; fetched from npm into target/conformance
              --scenario  only these
+  checklist [--check]
+           docs/conformance.md from xtask/checklist.txt: each row and where its test is
+             --check     only compare, and fail when a named test is gone
 ";
 
 fn main() -> ExitCode {

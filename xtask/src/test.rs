@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::run::{Doing, Failure, Outcome, cargo, closing_lines, succeed, tee};
 use crate::workspace::Workspace;
-use crate::{layers, sizes};
+use crate::{checklist, layers, sizes};
 
 /// What was asked for.
 #[derive(Debug, Default)]
@@ -94,6 +94,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Outcome {
     build_and_test(workspace, options, &mut record, &skips);
     record.step("layers", || layers::check(workspace));
     record.step("sizes", || sizes::check(workspace));
+    record.step("checklist", || checklist::check(workspace));
     finish(&record, options, &fs::read_to_string(&skips).doing("read the list of skips")?)
 }
 

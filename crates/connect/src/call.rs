@@ -341,7 +341,7 @@ impl Read {
         if request.takes_task
             && let Some(task) = task_of(&result, request)?
         {
-            return Ok(Self::End(Called::Task(task)));
+            return Ok(Self::End(Called::Task(Box::new(task))));
         }
         let view = CallResult::head(&result)
             .map_err(|source| Fault::BadAnswer { method: "tools/call", source })?;

@@ -39,7 +39,7 @@ pub enum Called {
     /// A result.
     Outcome(CallOutcome),
     /// A task; [`Connection::follow_task`] gives the result.
-    Task(Task),
+    Task(Box<Task>),
 }
 
 /// A task of a server: its id, what was called, and which of its questions were answered.

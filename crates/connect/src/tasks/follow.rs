@@ -49,8 +49,7 @@ impl Connection {
             }
         };
         if let Err(RequestFault::Fault(Fault::Cancelled { .. })) = &followed {
-            let mut notice = RequestOptions::default();
-            notice.timeout = Some(NOTICE);
+            let notice = RequestOptions { timeout: Some(NOTICE), ..RequestOptions::default() };
             // The caller has gone on; what the server makes of it is its affair.
             self.ask_about(task, methods::TASKS_CANCEL, &notice, |_| {}).await.ok();
         }

@@ -203,6 +203,26 @@ async fn a_resource_may_ask_before_it_is_read() {
 }
 
 #[tokio::test]
+async fn mrtr_result_not_cached() {
+    // The server says that the answer is fresh for a minute; it was given to these answers only.
+    let web = Web::modern(|seen| match seen.method()?.as_str() {
+        "resources/read" if object::member(&seen.params()?, "requestState").is_none() => Some(
+            Answer::json(&seen.result(r#"{"resultType":"input_required","requestState":"s"}"#)),
+        ),
+        "resources/read" => Some(Answer::json(&seen.result(
+            r#"{"contents":[{"uri":"a:","text":"x"}],"ttlMs":60000,"cacheScope":"public"}"#,
+        ))),
+        _ => answer(seen),
+    })
+    .await;
+    let connection = web.connect().await.unwrap();
+    for reads in 1..3 {
+        connection.read_resource("a:", &RequestOptions::default()).await.unwrap();
+        assert_eq!(web.count("resources/read"), 2 * reads, "both rounds, each time");
+    }
+}
+
+#[tokio::test]
 async fn questions_of_a_legacy_server_have_a_stream_before_anything_is_asked() {
     for has_stream in [true, false] {
         let mut web = Web::legacy(move |seen| match (seen.verb.as_str(), seen.method().as_deref()) {

@@ -52,7 +52,7 @@ const DONE: &str =
 async fn start(connection: &Connection) -> Task {
     let authority = connection.capture(None).await;
     match connection.call_or_task(CallRequest::new("hi", None, authority)).await.unwrap() {
-        Called::Task(task) => task,
+        Called::Task(task) => *task,
         other => panic!("{other:?}"),
     }
 }
