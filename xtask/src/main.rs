@@ -80,6 +80,7 @@ fn dispatch(words: &[String]) -> Outcome {
         "sizes" => no_arguments(rest).and_then(|()| sizes::check(&Workspace::load()?)),
         "bench" => bench::run(&Workspace::load()?, &bench::Options::parse(rest)?),
         "fuzz" => fuzz::run(&Workspace::load()?, fuzz::seconds(rest)?),
+        "checklist" => checklist::run(&Workspace::load()?, rest),
         "conformance" => conformance::run(&Workspace::load()?, &conformance::Options::parse(rest)?),
         "dist" => no_arguments(rest).and_then(|()| dist::run(&Workspace::load()?)),
         other => Err(Failure::new(format!("there is no task `{other}`; see `cargo xtask help`"))),
