@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{ExitCode, Stdio};
 
 use plenipo_connect::{LauncherProvider, LauncherSource};
-use plenipo_policy::{PermissionProfile, State};
+use plenipo_policy::{Hosts, Network, PermissionProfile, State};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -98,7 +98,7 @@ fn namespaces() -> Vec<Finding> {
 
 /// Builds a read-only sandbox with this very program and reads what it enforces.
 fn trial() -> Vec<Finding> {
-    let report = match run_trial() {
+    let report = match run_trial(PermissionProfile::read_only()) {
         Ok(report) => report,
         Err(why) => {
             let text = format!("could not be tried: {why}");
@@ -119,8 +119,32 @@ fn trial() -> Vec<Finding> {
     findings.extend(rungs(&report, verdict));
     if works {
         findings.extend(layers(&report));
+        findings.push(limited_network());
     }
     findings
+}
+
+/// Whether profiles can limit the network to some hosts here: not every rung can.
+fn limited_network() -> Finding {
+    const SUBJECT: &str = "limited network";
+    let profile = PermissionProfile::External { network: Network::Limited(Hosts::default()) };
+    let report = match run_trial(profile) {
+        Ok(report) => report,
+        Err(why) => {
+            return Finding::new(Verdict::Note, SUBJECT, format!("could not be tried: {why}"));
+        }
+    };
+    if report.get("status").and_then(Value::as_str) == Some("enforced") {
+        return Finding::new(
+            Verdict::Good,
+            SUBJECT,
+            "works: profiles can name the hosts that are reached",
+        );
+    }
+    let text = |pointer: &str| report.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+    let why = text("/reason/message").unwrap_or_else(|| "no reason given".to_owned());
+    Finding::new(Verdict::Note, SUBJECT, format!("refused: failed to {why}"))
+        .with_fix(text("/reason/hint"))
 }
 
 /// Each rung that was tried and is not to be had.
@@ -154,9 +178,9 @@ fn layers(report: &Value) -> Vec<Finding> {
     std::iter::once(landlock.with_fix(newer)).chain(weaker).collect()
 }
 
-fn run_trial() -> Result<Value, String> {
+fn run_trial(profile: PermissionProfile) -> Result<Value, String> {
     let executable = env::executable().map_err(|error| error.to_string())?;
-    let state = State::new(PermissionProfile::read_only(), "/").to_json();
+    let state = State::new(profile, "/").to_json();
     #[expect(
         clippy::disallowed_methods,
         reason = "the launcher is tried as a consumer would start it"

@@ -46,7 +46,7 @@ pub(crate) fn greeting(bytes: &[u8]) -> Greeting {
 
 struct Unreadable;
 
-/// The records' payload, and whether something other than a handshake follows it.
+/// The records' payload up to a complete ClientHello, and whether something other than a handshake comes before that.
 fn handshake(bytes: &[u8]) -> Option<(Vec<u8>, bool)> {
     let mut message = Vec::new();
     let mut rest = bytes;
@@ -59,6 +59,9 @@ fn handshake(bytes: &[u8]) -> Option<(Vec<u8>, bool)> {
             return None;
         }
         message.extend_from_slice(payload.get(..length).unwrap_or(payload));
+        if client_hello(&message).is_some() {
+            break; // what follows is not read here
+        }
         rest = rest.get(RECORD_HEADER + length..).unwrap_or_default();
     }
     Some((message, false))
@@ -178,7 +181,9 @@ pub(crate) mod tests {
         for record in [16_384, 100, 7, 1] {
             let bytes = hello(&extensions, record);
             assert_eq!(greeting(&bytes), named, "records of {record}");
-            assert_eq!(greeting(&[&bytes[..], b"more"].concat()), named);
+            for more in [&b"more"[..], &[23, 3, 3, 0, 1, 1], &[HANDSHAKE, 7, 7, 0, 0, 0]] {
+                assert_eq!(greeting(&[&bytes[..], more].concat()), named);
+            }
             for end in 0..bytes.len() {
                 assert_eq!(greeting(&bytes[..end]), Greeting::Incomplete, "{end} of {record}");
             }

@@ -141,9 +141,7 @@ impl Hosts {
     ///
     /// Why it may not.
     pub fn route(&self, host: &Host, port: u16) -> Result<Route, Denial> {
-        if let Some(pattern) =
-            self.with(HostAccess::Deny).find(|pattern| pattern.denies(host, port))
-        {
+        if let Some(pattern) = self.denying(host, port) {
             return Err(Denial::Denied(pattern.clone()));
         }
         let mut covering =
@@ -161,12 +159,21 @@ impl Hosts {
         }
     }
 
+    /// The first pattern that denies the host, or the IPv4 address that a translator would make of it.
+    fn denying(&self, host: &Host, port: u16) -> Option<&HostPattern> {
+        let inner = match host {
+            Host::Address(address) => address::embedded(*address).map(Host::from),
+            Host::Name(_) => None,
+        };
+        self.with(HostAccess::Deny).find(|pattern| {
+            pattern.denies(host, port)
+                || inner.as_ref().is_some_and(|inner| pattern.denies(inner, port))
+        })
+    }
+
     /// What `localhost` means is not asked of a resolver (RFC 6761, section 6.3).
     fn loopback(&self, port: u16) -> Result<Route, Denial> {
-        let denied = |address: &IpAddr| {
-            let host = Host::Address(*address);
-            self.with(HostAccess::Deny).find(|pattern| pattern.denies(&host, port))
-        };
+        let denied = |address: &IpAddr| self.denying(&Host::from(*address), port);
         let left: Vec<IpAddr> =
             LOOPBACK.into_iter().filter(|address| denied(address).is_none()).collect();
         match (left.is_empty(), LOOPBACK.iter().find_map(denied)) {
@@ -183,18 +190,13 @@ impl Hosts {
     /// Why it may not.
     pub fn check_address(&self, address: IpAddr, port: u16) -> Result<(), Denial> {
         let host = Host::from(address);
+        if let Some(pattern) = self.denying(&host, port) {
+            return Err(Denial::Denied(pattern.clone()));
+        }
         let kind = match &host {
             Host::Address(canonical) => address::special(*canonical),
             Host::Name(_) => None,
         };
-        for inner in std::iter::once(address).chain(address::embedded(address)) {
-            let host = Host::from(inner);
-            if let Some(pattern) =
-                self.with(HostAccess::Deny).find(|pattern| pattern.denies(&host, port))
-            {
-                return Err(Denial::Denied(pattern.clone()));
-            }
-        }
         match kind {
             Some(kind) if !self.lists_address(address, port) => {
                 Err(Denial::Special { address, kind })

@@ -16,6 +16,7 @@ fn says_which_rung_and_launcher() {
         };
         let rung = if text("user") == "root" { "full-privileged" } else { "full" };
         assert_eq!(text("sandbox"), format!("works, rung {rung}"));
+        assert!(text("limited network").starts_with("works"), "{}", text("limited network"));
         assert!(text("launcher").contains("plenipo"), "{}", text("launcher"));
     });
 }

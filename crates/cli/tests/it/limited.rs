@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use plenipo_testkit::{Deadline, Listener, find_tool, requires};
+use plenipo_testkit::{Deadline, Listener, find_tool, is_root, requires};
 use serde_json::Value;
 
 use crate::support::{Bench, Ran, as_each_user, python};
@@ -575,5 +575,156 @@ fn a_state_carries_the_list_and_the_report_shows_it() {
                 "{line}: {explained:?}"
             );
         }
+    });
+}
+
+/// Names that only a hosts file of this test's own knows, in a mount namespace of its own: the machine's resolver answers.
+#[test]
+fn a_name_of_the_machines_resolver_is_checked_by_its_address() {
+    let in_root = requires("root, for a hosts file of the test's own", is_root());
+    if !in_root || !curl() {
+        return;
+    }
+    let bench = Bench::new();
+    let port = Web::start().port;
+    let hosts = bench.fixture.file("hosts", "127.0.0.1 inside.example mixed.example\n10.11.12.13 private.example\n169.254.169.254 metadata.example mixed.example\n::ffff:127.0.0.1 mapped.example\n");
+    let program = bench.program().display().to_string();
+    let status = |domains: &str, name: &str| {
+        let file = configured(&bench, domains);
+        let script = format!("curl -sS -m 20 http://{name}:{port}/ | tail -1");
+        let inside = format!(
+            "mount --bind {} /etc/hosts && exec {program} --config {file} sandbox -P web -- sh -c '{script}'",
+            hosts.display()
+        );
+        let words = ["-m", "/bin/sh", "-c", &inside];
+        let ran = Ran::of(bench.command_of("/usr/bin/unshare".into(), words).output().unwrap());
+        ran.expect(0).stdout.clone()
+    };
+    let names = format!("\"*.example:{port}\"");
+    for (name, kind, address) in [
+        ("inside", "loopback", "127.0.0.1"),
+        ("private", "private", "10.11.12.13"),
+        ("metadata", "metadata", "169.254.169.254"),
+        ("mapped", "loopback", "127.0.0.1"),
+    ] {
+        let refused = status(&format!("domains = [{names}]"), &format!("{name}.example"));
+        let expected = format!(
+            "plenipo: refused {name}.example:{port}: resolves to the {kind} address {address}, which is not listed itself\n"
+        );
+        assert_eq!(refused, expected);
+    }
+    let with_address = format!("domains = [{names}, \"127.0.0.1:{port}\"]");
+    for name in ["inside.example", "mapped.example", "mixed.example", "INSIDE.example."] {
+        assert_eq!(status(&with_address, name), BODY, "{name}");
+    }
+    assert_eq!(status(&with_address, "unknown.example").lines().count(), 1);
+    assert!(
+        status(&with_address, "unknown.example")
+            .starts_with("plenipo: cannot resolve unknown.example")
+    );
+}
+
+/// As an ordinary user where no user namespace can be made, so that Landlock alone is left.
+#[test]
+fn a_rung_that_cannot_limit_the_network_refuses_by_name() {
+    let bench = Bench::ordinary();
+    let profile = "[permissions.web]\nextends = \":read-only\"\n[permissions.web.network]\nmode = \"limited\"\n";
+    let file = bench.configuration(&format!("[sandbox]\nminimum_rung = \"landlock\"\n{profile}"));
+    let program = bench.program().display().to_string();
+    let off = "echo 0 > /proc/sys/user/max_user_namespaces; exec setpriv --bounding-set=-sys_admin --inh-caps=-sys_admin -- \"$0\" \"$@\"";
+    let run = |profile: &str| {
+        let words = [
+            "-Ur", "/bin/sh", "-c", off, &program, "--config", &file, "sandbox", "-P", profile,
+            "--", "echo", "ran",
+        ];
+        Ran::of(bench.command_of("/usr/bin/unshare".into(), words).output().unwrap())
+    };
+    let refused = run("web");
+    assert!(
+        refused.expect(125).stderr.contains("landlock: it cannot limit the network to hosts"),
+        "{refused:?}"
+    );
+    assert_eq!(refused.stdout, "");
+    assert_eq!(
+        run(":read-only").expect(0).stdout,
+        "ran\n",
+        "the control: without a limited network it runs"
+    );
+}
+
+#[test]
+fn a_tool_call_is_limited_like_a_command() {
+    if !curl() {
+        return;
+    }
+    as_each_user(|bench| {
+        let port = Web::start().port;
+        let file = configured(bench, &format!("domains = [\"localhost:{port}\"]"));
+        let command =
+            format!("command=curl -sS http://localhost:{port}/; curl -sS http://evil.example/");
+        let ran = bench.run([
+            "call",
+            "--config",
+            &file,
+            "--profile",
+            "web",
+            "--json",
+            "workspace.run",
+            &command,
+        ]);
+        let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
+        let result = &answer["result"]["structuredContent"];
+        let stdout = result["stdout"].as_str().unwrap();
+        assert!(
+            stdout.contains(BODY) && stdout.contains("refused evil.example:80: not listed"),
+            "{ran:?}"
+        );
+        assert_eq!(result["enforcement"]["network"]["mode"], "limited", "{ran:?}");
+        let stderr = result["stderr"].as_str().unwrap();
+        assert!(
+            stderr.contains("the network is limited; refused: evil.example:80 (not listed)"),
+            "{stderr}"
+        );
+    });
+}
+
+#[test]
+fn a_project_may_narrow_the_list_and_never_widen_it() {
+    let bench = Bench::new();
+    let yours = "default_permissions = \"web\"\n[permissions.web]\nextends = \":workspace\"\n[permissions.web.network]\nmode = \"limited\"\ndomains = [\"*.example.org\"]\n";
+    let file = bench.configuration(yours);
+    let check = |domains: &str| {
+        let project = format!(
+            "default_permissions = \"project\"\n[permissions.project]\nextends = \":workspace\"\n[permissions.project.network]\nmode = \"limited\"\ndomains = [{domains}]\n"
+        );
+        bench.fixture.file("workspace/plenipo.toml", project);
+        bench.run(["trust", "--yes"]).expect(0);
+        bench.run(["--config", &file, "sandbox", "--", "sh", "-c", "echo $https_proxy"])
+    };
+    assert_eq!(check("\"a.example.org\"").expect(0).stdout, "http://127.0.0.1:3128\n");
+    let refused = check("\"example.net\"");
+    assert!(
+        refused
+            .expect(125)
+            .stderr
+            .contains("it allows the host example.net, which the limit does not allow"),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn a_terminal_goes_with_a_limited_network() {
+    if !curl() || !requires("script(1)", find_tool("script").is_some()) {
+        return;
+    }
+    as_each_user(|bench| {
+        let port = Web::start().port;
+        let file = configured(bench, &format!("domains = [\"localhost:{port}\"]"));
+        let program = bench.program().display().to_string();
+        let inside = format!("test -t 0 && curl -sS http://localhost:{port}/");
+        let line = format!("{program} --config {file} sandbox -P web --tty -- sh -c '{inside}'");
+        let words = ["-qec", &line, "/dev/null"];
+        let ran = Ran::of(bench.command_of("/usr/bin/script".into(), words).output().unwrap());
+        assert!(ran.expect(0).stdout.replace('\r', "").ends_with(BODY), "{ran:?}");
     });
 }

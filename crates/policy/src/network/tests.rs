@@ -243,6 +243,10 @@ fn a_denied_address_is_denied_behind_a_name_too() {
     };
     assert!(denied("8.8.8.8") && denied("::ffff:8.8.8.8") && denied("64:ff9b::808:808"));
     assert!(!denied("8.9.8.8"));
+    let translated =
+        self::hosts(&[("[64:ff9b::/96]", HostAccess::Allow), ("8.8.0.0/16", HostAccess::Deny)]);
+    assert!(reaches(&translated, "[64:ff9b::909:909]", 443));
+    assert!(!reaches(&translated, "[64:ff9b::808:808]", 443));
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use plenipo_testkit::Listener;
+
 use super::{PROFILES, Reference, configuration, state};
 use crate::support::{Ran, as_each_user};
 
@@ -54,5 +56,33 @@ fn the_built_in_server_runs_commands_by_a_configured_launcher() {
         assert_eq!(result["stdout"], "in\n", "{ran:?}");
         assert_eq!(bench.fixture.read("workspace/file").as_deref(), Some("in\n"));
         assert!(!bench.fixture.exists("outside/file"));
+    });
+}
+
+/// It does not know the member that says which hosts are reached, so it reaches none; ours serves it.
+#[test]
+fn the_reference_launcher_restricts_a_network_that_is_limited_here() {
+    let Some(reference) = Reference::find() else { return };
+    as_each_user(|bench| {
+        let outside = Listener::tcp();
+        let port = outside.socket_address().port();
+        let configuration = bench.configuration(&format!(
+            "[permissions.web]\nextends = \":workspace\"\n[permissions.web.network]\nmode = \"limited\"\ndomains = [\"127.0.0.1:{port}\"]\n"
+        ));
+        let state = state(bench, &configuration, "web");
+        let script = format!(
+            "(exec 3<>/dev/tcp/127.0.0.1/{port}) 2>/dev/null && echo reached; \
+             (exec 3<>/dev/tcp/127.0.0.1/3128 && echo CONNECT 127.0.0.1:{port} HTTP/1.1 >&3 && echo >&3 && head -1 <&3) 2>/dev/null; \
+             echo done"
+        );
+        let run = |program: std::path::PathBuf| {
+            let words = ["sandbox", "--sandbox-state-json", &state, "--", "bash", "-c", &script];
+            Ran::of(bench.command_of(program.into(), words).output().unwrap())
+        };
+        assert_eq!(run(reference.program()).expect(0).stdout, "done\n");
+        assert_eq!(outside.count(), 0, "by the reference launcher");
+        let ours = run(bench.program().to_path_buf());
+        assert_eq!(ours.expect(0).stdout, "HTTP/1.1 200 Connection established\r\ndone\n");
+        assert_eq!(outside.count(), 1, "the control: by ours, through the proxy");
     });
 }
