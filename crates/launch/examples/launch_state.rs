@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! launch_state --sandbox-state-json STATE|@FILE [--report-fd N] [--home DIR] [--minimum-rung NAME]
-//!     [--explain] [--tty] -- COMMAND [ARGUMENT…]
+//!     [--explain] [--tty] [--egress greets|fails] -- COMMAND [ARGUMENT…]
 //! ```
 //!
 //! `plenipo sandbox` is the same with configuration, hints and proper argument checks; this one exists to show the
@@ -10,12 +10,13 @@
 
 use std::error::Error;
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{self, Write};
+use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use plenipo_launch::{LaunchRequest, Protections, Rung, explain, launch, take_inherited};
+use plenipo_launch::{Egress, LaunchRequest, Protections, Rung, explain, launch, take_inherited};
 use plenipo_policy::State;
 
 const REFUSED: u8 = 125;
@@ -31,7 +32,28 @@ struct Arguments {
     minimum_rung: Option<Rung>,
     explain: bool,
     terminal: bool,
+    egress: Option<Greeter>,
     command: Vec<OsString>,
+}
+
+/// Serves a limited network with one word; a real one asks each connection where it is to go.
+#[derive(Debug)]
+struct Greeter {
+    fails: bool,
+}
+
+impl Egress for Greeter {
+    fn serve(&self, listener: TcpListener) -> io::Result<()> {
+        if self.fails {
+            return Err(io::Error::other("nobody is at home"));
+        }
+        std::thread::Builder::new().spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                drop(stream.write_all(b"greetings\n"));
+            }
+        })?;
+        Ok(())
+    }
 }
 
 fn main() -> ExitCode {
@@ -93,6 +115,7 @@ fn request(arguments: Arguments) -> Result<LaunchRequest, Box<dyn Error>> {
     }
     request.unknown_members = state.unknown_members;
     request.terminal = arguments.terminal;
+    request.egress = arguments.egress.map(|egress| Box::new(egress) as Box<dyn Egress>);
     request.inner_stage = vec![INNER_STAGE.into()];
     if let Some(minimum) = arguments.minimum_rung {
         request.minimum_rung = minimum;
@@ -101,7 +124,7 @@ fn request(arguments: Arguments) -> Result<LaunchRequest, Box<dyn Error>> {
 }
 
 fn show(line: &str) -> ExitCode {
-    match std::io::stdout().write_all(line.as_bytes()) {
+    match io::stdout().write_all(line.as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => say(&error),
     }
@@ -123,6 +146,10 @@ fn parse(mut words: impl Iterator<Item = OsString>) -> Result<Arguments, Box<dyn
             Some("--explain") => arguments.explain = true,
             Some("--home") => arguments.home = text().map(PathBuf::from),
             Some("--tty") => arguments.terminal = true,
+            Some("--egress") => {
+                let fails = text().ok_or("a word is missing")? == "fails";
+                arguments.egress = Some(Greeter { fails });
+            }
             Some("--") => arguments.command = words.by_ref().collect(),
             _ => return Err(format!("unexpected argument {}", word.display()).into()),
         }
@@ -137,6 +164,6 @@ fn say(error: &dyn Error) -> ExitCode {
         text = format!("{text}: {cause}");
         source = cause.source();
     }
-    drop(writeln!(std::io::stderr(), "{text}"));
+    drop(writeln!(io::stderr(), "{text}"));
     ExitCode::from(REFUSED)
 }

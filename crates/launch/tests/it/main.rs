@@ -14,6 +14,7 @@
 mod callers;
 mod enforcer;
 mod forgeries;
+mod limited;
 mod machines;
 mod placeholders;
 mod programs;

@@ -239,6 +239,8 @@ impl Stage {
     }
 }
 
+const LIMITED: &str = "limited";
+
 /// A sandbox state under construction.
 #[derive(Debug, Clone)]
 pub(crate) struct Profile {
@@ -297,12 +299,24 @@ impl Profile {
         self
     }
 
+    /// The same with a network that is limited to one host.
+    pub(crate) fn limited(self) -> Self {
+        self.network(LIMITED)
+    }
+
     /// The state's JSON text.
     pub(crate) fn state(&self) -> String {
         let files = json!({"type": "restricted", "entries": self.entries});
-        let managed = json!({"type": "managed", "file_system": files, "network": self.network});
+        let limited = self.network == LIMITED;
+        let network = if limited { "restricted" } else { self.network };
+        let managed = json!({"type": "managed", "file_system": files, "network": network});
         let profile = self.whole.clone().unwrap_or(managed);
         let cwd = format!("file://{}", self.cwd);
-        json!({"permissionProfile": profile, "sandboxCwd": cwd}).to_string()
+        let mut state = json!({"permissionProfile": profile, "sandboxCwd": cwd});
+        if limited {
+            let domains = json!({"example.org": "allow"});
+            state["plenipoNetwork"] = json!({"mode": "limited", "domains": domains});
+        }
+        state.to_string()
     }
 }

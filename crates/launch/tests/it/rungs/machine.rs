@@ -33,7 +33,7 @@ pub(crate) enum Machine {
 }
 
 impl Machine {
-    pub(super) fn is_possible_for(self, who: Who) -> bool {
+    pub(crate) fn is_possible_for(self, who: Who) -> bool {
         match self {
             Self::NoAdministrator | Self::NoCapabilities => who == Who::Root,
             Self::NoUserNamespacesBySysctl { .. } | Self::ForeignBwrap => who == Who::User,
