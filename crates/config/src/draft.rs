@@ -7,7 +7,7 @@ use crate::error::ConfigError;
 use crate::format::Format;
 use crate::keys::{self, Meaning};
 use crate::node::{Node, Place, Value};
-use crate::scalar::{forwarded, milliseconds, seconds, variable_name};
+use crate::scalar::{bytes, forwarded, milliseconds, seconds, variable_name};
 use crate::server::{
     HeaderValueSource, HttpSettings, ServerConfig, ServerState, StdioSettings, TransportSettings,
 };
@@ -47,6 +47,7 @@ struct Draft<'a> {
     startup_seconds: Option<Duration>,
     startup_milliseconds: Option<Duration>,
     tool_timeout: Option<Duration>,
+    max_message_bytes: Option<usize>,
     enabled_tools: Option<Vec<String>>,
     disabled_tools: Vec<String>,
     /// Why it cannot be started yet.
@@ -75,6 +76,7 @@ impl<'a> Draft<'a> {
             startup_seconds: None,
             startup_milliseconds: None,
             tool_timeout: None,
+            max_message_bytes: None,
             enabled_tools: None,
             disabled_tools: Vec::new(),
             reasons: Vec::new(),
@@ -134,6 +136,7 @@ impl<'a> Draft<'a> {
             "startup_timeout_sec" => self.startup_seconds = Some(seconds(node, place)?),
             "startup_timeout_ms" => self.startup_milliseconds = Some(milliseconds(node, place)?),
             "tool_timeout_sec" => self.tool_timeout = Some(seconds(node, place)?),
+            "max_message_bytes" => self.max_message_bytes = Some(bytes(node, place)?),
             "enabled_tools" => self.enabled_tools = Some(place.strings(node)?),
             "disabled_tools" => self.disabled_tools = place.strings(node)?,
             other => return Err(place.unknown_key(other, keys::known(self.format))),
@@ -271,6 +274,7 @@ impl<'a> Draft<'a> {
             required: self.required,
             startup_timeout: self.startup_seconds.or(self.startup_milliseconds),
             tool_timeout: self.tool_timeout,
+            max_message_bytes: self.max_message_bytes,
             tools: ToolFilter::new(self.enabled_tools, self.disabled_tools),
             file: place.file.to_owned(),
             line: place.line(),

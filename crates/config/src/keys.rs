@@ -16,7 +16,7 @@ pub(crate) enum Meaning {
 }
 
 /// Keys of `[mcp_servers.NAME]` that are honoured.
-const HONOURED: [&str; 17] = [
+const HONOURED: [&str; 18] = [
     "command",
     "args",
     "env",
@@ -32,6 +32,7 @@ const HONOURED: [&str; 17] = [
     "startup_timeout_sec",
     "startup_timeout_ms",
     "tool_timeout_sec",
+    "max_message_bytes",
     "enabled_tools",
     "disabled_tools",
 ];

@@ -33,6 +33,17 @@ pub(crate) fn milliseconds(node: &Node, place: &Place<'_>) -> Result<Duration, C
         .ok_or_else(|| place.fault("should be a number of milliseconds above 0 and below 30 days"))
 }
 
+/// A limit of messages: at least what a server needs to introduce itself.
+pub(crate) fn bytes(node: &Node, place: &Place<'_>) -> Result<usize, ConfigError> {
+    let Value::Integer { digits, radix } = &node.value else {
+        return Err(place.wrong_type("a number of bytes", &node.value));
+    };
+    usize::from_str_radix(digits, *radix)
+        .ok()
+        .filter(|bytes| (64 * 1024..=1024 * 1024 * 1024).contains(bytes))
+        .ok_or_else(|| place.fault("should be a number of bytes from 65536 to 1073741824"))
+}
+
 pub(crate) fn variable_name(name: &str, place: &Place<'_>) -> Result<String, ConfigError> {
     if name.is_empty() || name.contains(['=', '\0']) {
         return Err(place.fault("is not the name of an environment variable"));

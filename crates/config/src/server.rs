@@ -35,6 +35,7 @@ use plenipo_connect::environment;
 /// | `required` | both | bool | false |
 /// | `startup_timeout_sec` (or `startup_timeout_ms`, which is weaker) | both | seconds | 30 |
 /// | `tool_timeout_sec` | both | seconds | 300 |
+/// | `max_message_bytes` | both | bytes of one message of the server, 64 KiB to 1 GiB | 16 MiB |
 /// | `enabled_tools`, `disabled_tools` | both | \[string\] | every tool |
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -49,6 +50,8 @@ pub struct ServerConfig {
     pub startup_timeout: Option<Duration>,
     /// Limit of a call.
     pub tool_timeout: Option<Duration>,
+    /// Limit of one message of the server, in bytes.
+    pub max_message_bytes: Option<usize>,
     /// Which tools exist.
     pub tools: ToolFilter,
     /// The file it was read from, as the caller named it.
@@ -139,6 +142,7 @@ impl ServerConfig {
     pub fn apply_to(&self, options: &mut ConnectOptions) {
         options.start_timeout = self.startup_timeout.unwrap_or(options.start_timeout);
         options.tool_timeout = self.tool_timeout.unwrap_or(options.tool_timeout);
+        options.max_message_bytes = self.max_message_bytes.unwrap_or(options.max_message_bytes);
         options.filter = self.tools.clone();
     }
 }

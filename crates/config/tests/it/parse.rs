@@ -27,6 +27,7 @@ required = true
 startup_timeout_sec = 1.5
 startup_timeout_ms = 9000
 tool_timeout_sec = 1_0
+max_message_bytes = 65_536
 enabled_tools = ["a", "b"]
 disabled_tools = ["b"]
 
@@ -90,6 +91,7 @@ fn limits_and_filter_reach_the_options_and_variables_the_command() {
     server.apply_to(&mut options);
     assert_eq!(options.start_timeout.as_millis(), 1500);
     assert_eq!(options.tool_timeout.as_secs(), 10);
+    assert_eq!(options.max_message_bytes, 65_536);
     assert!(options.filter.allows("a") && !options.filter.allows("b"));
     let host = |name: &str| (name != "OTHER").then(|| OsString::from(format!("host {name}")));
     let Endpoint::Stdio(command) = server.endpoint(&StartContext::new(&host)).unwrap() else {
@@ -120,6 +122,7 @@ fn a_fault_names_file_line_key_and_the_nearest_known_key() {
         "command = \"x\"\nenv_vars = [{ nmae = \"A\" }]",
         "command = \"x\"\ntool_timeout_sec = -1",
         "command = \"x\"\ntool_timeout_sec = nan",
+        "command = \"x\"\nmax_message_bytes = 65535",
         "command = \"x\"\nstartup_timeout_ms = 1.5",
         "command = \"x\"\nurl = \"https://x\"",
         "command = \"x\"\nbearer_token = \"secret\"",
@@ -276,7 +279,7 @@ proptest! {
         index in any::<prop::sample::Index>(),
     ) {
         let keys = ["command", "args", "env", "env_vars", "cwd", "enabled", "required",
-            "startup_timeout_sec", "startup_timeout_ms", "tool_timeout_sec", "enabled_tools",
+            "startup_timeout_sec", "startup_timeout_ms", "tool_timeout_sec", "max_message_bytes", "enabled_tools",
             "disabled_tools", "url", &key];
         let known = keys[index.index(keys.len())];
         for origin in [Origin::Managed, Origin::User, Origin::Project] {

@@ -96,7 +96,7 @@ impl Connection {
                 let codes = [error_code::UNSUPPORTED_PROTOCOL_VERSION, error_code::HEADER_MISMATCH];
                 over_http && codes.contains(&error.code)
             }
-            RequestFault::Fault(Fault::Http(HttpFault::SessionRefused)) => over_http,
+            RequestFault::Fault(Fault::Http(HttpFault::SessionRefused { .. })) => over_http,
             _ => false,
         }
     }

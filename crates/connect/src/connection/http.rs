@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::backing::{Backing, HttpBacking};
 use super::{Connection, Launched, to_error};
-use crate::error::{ConnectError, Fault, Operation};
+use crate::error::{ConnectError, Fault, HttpFault, Operation};
 use crate::negotiate::{self, Agreement, Era, EraHint, ModernMeta, Probe};
 use crate::options::ConnectOptions;
 use crate::peer::{Link, Peer, RequestFault, WarningKind};
@@ -16,6 +16,9 @@ use crate::transport::http::{HttpEndpoint, HttpLink, era_key};
 
 /// Before another attempt, when the server says that it is busy.
 pub(super) const DELAYS: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(1)];
+
+/// For a look at what a server that knows no POST sends instead.
+const LOOK: Duration = Duration::from_secs(5);
 
 struct Connect {
     era: EraHint,
@@ -55,6 +58,7 @@ pub(super) async fn connect(
             Ok(connect.agreed(launched, agreement, endpoint.server_stream))
         }
         Err(fault) => {
+            let fault = connect.explain(fault).await;
             let error = to_error(&peer.name, Operation::Start, fault, &launched.backing);
             launched.backing.shut_down(&peer, connect.options.grace).await;
             Err(error)
@@ -97,6 +101,21 @@ impl Connect {
         match self.probe(peer).await {
             Probe::Modern(agreement) => Ok(agreement),
             _ => Err(fault),
+        }
+    }
+
+    /// A server that knows no POST here may be one of the transport before (2025-11-25, "Backwards
+    /// Compatibility"): that is told, and not spoken.
+    async fn explain(&self, fault: RequestFault) -> RequestFault {
+        let RequestFault::Fault(Fault::Http(HttpFault::Status { status: 400 | 404 | 405, .. })) =
+            fault
+        else {
+            return fault;
+        };
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        match timeout(left.min(LOOK), self.link.is_of_old_transport()).await {
+            Ok(true) => HttpFault::OldTransport.into(),
+            _ => fault,
         }
     }
 

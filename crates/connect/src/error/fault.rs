@@ -361,7 +361,7 @@ impl Fault {
                 "raise `startup_timeout_sec` if the server is only slow".to_owned()
             }
             Self::TimedOut { .. } => "raise `tool_timeout_sec` or `--timeout`".to_owned(),
-            Self::TooLong(_) => "raise `--max-message-size`".to_owned(),
+            Self::TooLong(_) => "raise `max_message_bytes` or `--max-message-size`".to_owned(),
             Self::NoSuchTool { dropped: Some(reason), .. } => {
                 format!("its entry in the tool list was dropped: {reason}")
             }

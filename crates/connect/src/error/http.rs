@@ -71,8 +71,16 @@ pub enum HttpFault {
     #[error("the server does not keep its session")]
     SessionLost,
     /// The session ended, and the server does not begin another.
-    #[error("the server ended its session and begins no other")]
-    SessionRefused,
+    #[error("the server ended its session and begins no other: {why}")]
+    SessionRefused {
+        /// What it says to `initialize`, fit to show.
+        why: String,
+    },
+    /// The URL is one of the transport before Streamable HTTP.
+    #[error(
+        "the server speaks the HTTP+SSE transport of revision 2024-11-05, which is not supported"
+    )]
+    OldTransport,
     /// The stream that should carry the answer ended without it.
     #[error("the event stream ended without the answer")]
     StreamEnded,
@@ -133,6 +141,7 @@ impl HttpFault {
             Self::SignInNeeded { .. } => ErrorKind::SignIn,
             Self::NotAuthorized(error) => error.kind(),
             Self::NoContent { .. }
+            | Self::OldTransport
             | Self::ContentType { .. }
             | Self::NotMessage { .. }
             | Self::Encoding { .. } => ErrorKind::Protocol,
@@ -159,7 +168,11 @@ impl HttpFault {
             Self::Status { status: 404 | 405, .. } => {
                 "check the path in `url`: the MCP endpoint often ends in /mcp".to_owned()
             }
-            Self::TooLong { .. } => "raise `--max-message-size`".to_owned(),
+            Self::OldTransport => {
+                "update the server; many offer Streamable HTTP at another path, often /mcp"
+                    .to_owned()
+            }
+            Self::TooLong { .. } => "raise `max_message_bytes` or `--max-message-size`".to_owned(),
             _ => return None,
         })
     }

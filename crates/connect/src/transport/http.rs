@@ -2,13 +2,14 @@
 //!
 //! One JSON-RPC message goes out per POST; the answer is a JSON body or an event stream. A legacy
 //! server may keep a session and send more on a GET stream; a modern one has neither. Nothing of
-//! HTTP or TLS is set up before the first request.
+//! HTTP or TLS is set up before the first request. Over TLS a server that offers HTTP/2 is spoken to in
+//! it, all requests on one connection; else connections of HTTP/1.1 are kept.
 //!
 //! | bound | value |
 //! |---|---|
 //! | body, event | `max_message_bytes` of the connection |
 //! | body of an error | 64 KiB; 8 KiB and 200 characters of it are kept to show |
-//! | head of a response | 128 KiB, 100 headers |
+//! | head of a response | 128 KiB; over HTTP/1.1 100 headers |
 //! | redirections | 5, same origin only |
 //! | headers helper | 10 s, 64 KiB |
 

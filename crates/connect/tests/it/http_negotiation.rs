@@ -216,14 +216,26 @@ async fn standard_headers_table() {
             let name = plenipo_wire::Fragment::string(name);
             format!(r#"{{"name":{name},"inputSchema":{{"type":"object"}}}}"#)
         });
-        let result = format!(r#"{{"tools":[{}]}}"#, tools.join(","));
-        (seen.method()? == "tools/list").then(|| Answer::json(&seen.result(&result)))
+        let tools = format!(r#"{{"tools":[{}]}}"#, tools.join(","));
+        let result = match seen.method()?.as_str() {
+            "server/discover" => {
+                r#"{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"resources":{},"prompts":{}}}"#
+            }
+            "tools/list" => &tools,
+            "resources/read" => r#"{"contents":[]}"#,
+            "prompts/get" => r#"{"messages":[]}"#,
+            _ => return None,
+        };
+        Some(Answer::json(&seen.result(result)))
     })
     .await;
     let connection = web.connect().await.unwrap();
     for name in names {
         call(&connection, name, "{}").await.unwrap();
     }
+    let options = plenipo_connect::RequestOptions::default();
+    connection.read_resource("note:\u{e9}", &options).await.unwrap();
+    connection.prompt("greet", &[("who", "me")], &options).await.unwrap();
     let sent: Vec<_> = web
         .requests()
         .iter()
@@ -240,6 +252,8 @@ async fn standard_headers_table() {
     tools/call =?base64?IGxlZA==?=
     tools/call =?base64?bsOp?=
     tools/call =?base64?PT9iYXNlNjQ/ZUE9PT89?=
+    resources/read =?base64?bm90ZTrDqQ==?=
+    prompts/get greet
     ");
 }
 
@@ -495,4 +509,27 @@ async fn extension_absent_reverts_to_core() {
     let connection = web.connect().await.unwrap();
     assert!(connection.extension("tasks").is_none(), "the prefix is mandatory");
     assert!(connection.extension("-/tasks").is_none());
+}
+
+#[tokio::test]
+async fn the_transport_before_is_recognised_and_named() {
+    let endpoint = "event: endpoint\ndata: /messages?session=1\n\n";
+    for (posted, got, is_old) in [
+        (405, Answer::stream(endpoint).hold(), true),
+        (404, Answer::stream(&format!(": hello\n\n{endpoint}")).hold(), true),
+        (405, Answer::stream("data: 1\n\n").hold(), false),
+        (405, Answer::stream("").close(), false),
+        (400, Answer::stream(&"x".repeat(20_000)).hold(), false),
+        (404, Answer::empty(404), false),
+    ] {
+        let web = Web::start(move |seen| {
+            Some(if seen.verb == "GET" { got.clone() } else { Answer::empty(posted) })
+        })
+        .await;
+        let error = web.connect().await.unwrap_err();
+        let named = matches!(error.fault(), Fault::Http(HttpFault::OldTransport));
+        assert_eq!(named, is_old, "{error}");
+        assert_eq!(web.count("GET"), 1);
+        assert!(error.hint().is_some() || posted == 400, "{error}");
+    }
 }

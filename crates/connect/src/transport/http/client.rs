@@ -26,6 +26,15 @@ const IDLE_PER_ORIGIN: usize = 64;
 /// The library looks after each read: a head is never over twice this.
 const HEAD: usize = 64 * 1024;
 const HEADERS: usize = 100;
+/// The same bound for HTTP/2, where names and values are counted (RFC 9113 §6.5.2).
+const HEAD_LIST: u32 = 128 * 1024;
+/// What a server may send on one stream, and on all of a connection, before it is read. One stream
+/// that nobody reads for a while leaves the others their room.
+const STREAM_WINDOW: u32 = 1024 * 1024;
+const CONNECTION_WINDOW: u32 = 64 * 1024 * 1024;
+/// A connection with open streams that is silent is asked whether it lives, and given up after
+/// another such time.
+const PING: Duration = Duration::from_secs(20);
 
 /// How to get to servers; nothing is read from the environment.
 #[derive(Debug, Clone, Default)]
@@ -105,6 +114,12 @@ impl Pool {
             .pool_max_idle_per_host(IDLE_PER_ORIGIN)
             .http1_max_buf_size(HEAD)
             .http1_max_headers(HEADERS)
+            .timer(TokioTimer::new())
+            .http2_max_header_list_size(HEAD_LIST)
+            .http2_initial_stream_window_size(STREAM_WINDOW)
+            .http2_initial_connection_window_size(CONNECTION_WINDOW)
+            .http2_keep_alive_interval(PING)
+            .http2_keep_alive_timeout(PING)
             .build(connector.clone());
         Self { client, connector, begin: Instant::now(), last: AtomicU64::new(0) }
     }

@@ -20,7 +20,7 @@ use tower_service::Service;
 
 use super::client::HttpClientOptions;
 use super::target::is_loopback;
-use super::tls::Tls;
+use super::tls::{Tls, speaks_http_2};
 use crate::error::HttpCause;
 
 const CONNECT: Duration = Duration::from_secs(10);
@@ -136,6 +136,7 @@ impl Connection for Stream {
     fn connected(&self) -> Connected {
         match self {
             Self::Plain { proxied, .. } => Connected::new().proxy(*proxied),
+            Self::Tls(io) if speaks_http_2(io.inner()) => Connected::new().negotiated_h2(),
             Self::Tls(_) => Connected::new(),
         }
     }

@@ -223,9 +223,9 @@ impl fmt::Debug for HttpLink {
 /// A server that refuses `initialize` may be of another era by now.
 fn refused(fault: RequestFault) -> RequestFault {
     match fault {
-        RequestFault::Peer(_) => HttpFault::SessionRefused.into(),
+        RequestFault::Peer(error) => HttpFault::SessionRefused { why: error.to_string() }.into(),
         RequestFault::Fault(Fault::Http(fault)) if fault.may_be_legacy() => {
-            HttpFault::SessionRefused.into()
+            HttpFault::SessionRefused { why: fault.to_string() }.into()
         }
         other => other,
     }

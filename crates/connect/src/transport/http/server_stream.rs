@@ -8,13 +8,17 @@ use plenipo_wire::sse::EventReader;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
+use super::body;
 use super::exchange::{Pumped, is_stream, pump};
 use super::link::HttpLink;
+use super::session::Session;
 use crate::error::HttpFault;
 use crate::peer::Peer;
 
 const RETRY: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(30);
+/// An `endpoint` is a URL.
+const FIRST_EVENT: usize = 8 * 1024;
 /// Attempts in a row that bring nothing.
 const FRUITLESS: u32 = 3;
 
@@ -65,6 +69,24 @@ impl HttpLink {
             link.listen(&peer).await;
         });
         self.hold_stream(task.abort_handle());
+    }
+
+    /// Whether a GET is answered by a stream whose first event is `endpoint`: the HTTP+SSE transport
+    /// of revision 2024-11-05.
+    pub(crate) async fn is_of_old_transport(&self) -> bool {
+        let Ok(response) = self.open_stream(&Session::none(), None).await else { return false };
+        if !is_stream(&response) {
+            return false;
+        }
+        let mut body = response.into_body();
+        let mut reader = EventReader::with_limit(self.max_message_bytes.min(FIRST_EVENT));
+        while let Ok(Some(bytes)) = body::next(&mut body).await {
+            reader.push(&bytes);
+            if let Some(event) = reader.next_event() {
+                return event.is_ok_and(|event| event.name == b"endpoint");
+            }
+        }
+        false
     }
 
     async fn listen(&self, peer: &Peer) {

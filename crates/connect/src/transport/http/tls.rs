@@ -26,6 +26,9 @@ const BUNDLES: [&str; 7] = [
     "/etc/openssl/certs/ca-certificates.crt", // NetBSD
 ];
 
+/// As ALPN names it (RFC 9113 §3.2).
+const HTTP_2: &[u8] = b"h2";
+
 #[derive(Debug, Default)]
 pub(super) struct Tls {
     extra: Option<PathBuf>,
@@ -54,10 +57,11 @@ impl Tls {
             return Ok(Arc::clone(config));
         }
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let made = ClientConfig::builder_with_provider(provider)
+        let mut made = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
             .with_root_certificates(self.roots()?)
             .with_no_client_auth();
+        made.alpn_protocols = vec![HTTP_2.to_vec(), b"http/1.1".to_vec()];
         Ok(Arc::clone(config.insert(Arc::new(made))))
     }
 
@@ -76,6 +80,11 @@ impl Tls {
             false => Ok(roots),
         }
     }
+}
+
+/// Whether the server chose HTTP/2.
+pub(super) fn speaks_http_2(stream: &TlsStream<TcpStream>) -> bool {
+    stream.get_ref().1.alpn_protocol() == Some(HTTP_2)
 }
 
 /// A certificate that cannot be read is left out, as other clients do; a file that cannot is not.
