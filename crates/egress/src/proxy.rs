@@ -16,7 +16,7 @@ use crate::slots::{Slot, Slots};
 use crate::tally::{Summary, Tally};
 
 /// Resolving a name takes the most.
-const STACK_BYTES: usize = 256 * 1024;
+const STACK_BYTES: usize = 512 * 1024;
 /// Before another try when the machine is out of descriptors or memory.
 const PAUSE: Duration = Duration::from_millis(50);
 

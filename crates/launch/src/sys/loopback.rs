@@ -8,7 +8,7 @@ pub(crate) fn raise_loopback(socket: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: ifreq is plain data, for which zeros are valid.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(*b"lo") {
-        *to = from.cast_signed();
+        *to = libc::c_char::from_ne_bytes([from]);
     }
     // SAFETY: the request is a valid ifreq with a nul-terminated name; the kernel writes its flags.
     check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFFLAGS, &raw mut request) })?;
