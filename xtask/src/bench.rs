@@ -6,8 +6,11 @@
 //! if permitted.
 
 mod calls;
+mod http;
 mod launch;
 mod listing;
+mod load;
+mod others;
 mod stats;
 mod tools;
 
@@ -61,9 +64,16 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Outcome {
     }
     if options.calls {
         measure("one-shot call", calls::one_shot(&tools));
+        measure("memory of a call", load::call_memory(&tools));
+        measure("other command lines", others::command_lines(&tools));
+        measure("real servers", others::own_share(&tools));
         measure("warm call", calls::warm(&tools));
+        measure("calls in flight", calls::in_flight(&tools));
+        measure("HTTP", http::sequential(&tools));
         measure("tools", listing::one_server(&tools));
         measure("fleet", listing::fleet(&tools));
+        measure("many tools", load::index(&tools));
+        measure("large result", load::large_result(&tools));
     }
     println!();
     for row in &rows {

@@ -41,7 +41,7 @@ Usage: cargo xtask <task>
   sizes    lengths of files, functions and crates; exceptions stand in xtask/sizes.allow
   bench [launch|calls|all] [--peers] [--check]
            ratios to C programs in one run, floors from $PLENIPO_BENCH_DIR
-             --peers     also the official SDK (builds it: minutes)
+             --peers     also the official SDK (builds it: minutes), and command lines and servers from npm and PyPI
              --check     fail when a bar is missed
   fuzz [--seconds N]
            each fuzz target for N seconds (60); failing inputs are kept in target/fuzz

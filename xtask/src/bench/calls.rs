@@ -13,9 +13,14 @@ use crate::run::{Doing, Failure, Outcome, output};
 const ONE_SHOT_ROUNDS: usize = 200;
 const WARM_ROUNDS: usize = 5;
 const WARM_CALLS: &str = "5000";
-const MOST_TIMES_ONE_SHOT: f64 = 2.5;
-const MOST_TIMES_RAW_LOOP: f64 = 2.2;
-const LEAST_TIMES_SDK: f64 = 1.5;
+const IN_FLIGHT: &str = "64";
+const IN_FLIGHT_CALLS: &str = "30000";
+const MOST_TIMES_ONE_SHOT: f64 = 2.0;
+const MOST_TIMES_RAW_LOOP: f64 = 1.8;
+const LEAST_TIMES_SDK: f64 = 2.5;
+/// 60 % of its calls a second.
+const MOST_TIMES_RAW_IN_FLIGHT: f64 = 1.0 / 0.6;
+const LEAST_TIMES_SDK_IN_FLIGHT: f64 = 6.0;
 const NO_FLOORS: &str = "the C server and clients are not there";
 
 /// Whole wall time of `plenipo call`, interleaved with a C program that does the same.
@@ -114,6 +119,44 @@ fn warm_on(
     let (ours, value) = in_turns(WARM_ROUNDS, || loop_of(warm), sdk_loop)?;
     let against = Against::Peer { name: "the official SDK", value, least: LEAST_TIMES_SDK };
     Ok(vec![floor, (ours, against)])
+}
+
+/// Time a call takes with 64 of them in flight over one connection, client and server wherever the machine puts them.
+pub(super) fn in_flight(tools: &Tools) -> Outcome<Vec<Row>> {
+    let name = "64 calls in flight, each";
+    let Some(floors) = &tools.floors else { return Ok(vec![skipped(name, "µs")]) };
+    let Some(warm) = &tools.warm else {
+        return Err(Failure::new("crates/connect/examples/warm.rs does not exist"));
+    };
+    let loop_of = |client: &Path| {
+        let mut command = Command::new(client);
+        command.args([IN_FLIGHT_CALLS, IN_FLIGHT, "echo", "text"]).arg(&floors.echo);
+        each_in_flight(&mut command)
+    };
+    let (ours, value) = in_turns(WARM_ROUNDS, || loop_of(warm), || loop_of(&floors.raw_loop))?;
+    let against = Against::Floor { name: "the raw C loop", value, most: MOST_TIMES_RAW_IN_FLIGHT };
+    let floor = Row { name, ours, unit: "µs", against };
+    let Some(sdk) = &tools.sdk else {
+        let against = Against::Skipped("the official SDK is built with --peers".to_owned());
+        return Ok(vec![floor, Row { name, ours, unit: "µs", against }]);
+    };
+    let theirs = || {
+        let mut client = Command::new(sdk);
+        client.env("RT", "current").args(["warm", IN_FLIGHT_CALLS, IN_FLIGHT]).arg(&floors.echo);
+        each_in_flight(&mut client)
+    };
+    let (ours, value) = in_turns(WARM_ROUNDS, || loop_of(warm), theirs)?;
+    let least = LEAST_TIMES_SDK_IN_FLIGHT;
+    let against = Against::Peer { name: "the official SDK", value, least };
+    Ok(vec![floor, Row { name, ours, unit: "µs", against }])
+}
+
+/// Microseconds a call, of the line about those in flight.
+fn each_in_flight(command: &mut Command) -> Outcome<f64> {
+    let said = output(command)?;
+    let line = said.lines().find(|line| line.starts_with("conc"));
+    let line = line.ok_or_else(|| Failure::new(format!("no calls in flight in `{said}`")))?;
+    Ok(1e6 / number_after(line, "calls_per_s=")?)
 }
 
 /// Where a client and the server it starts may run.

@@ -11,7 +11,8 @@ const ROUNDS: usize = 100;
 const FLEET_ROUNDS: usize = 7;
 const FLEET: &str = "50";
 const MOST_MILLISECONDS: f64 = 10.0;
-const MOST_TIMES_SDK: f64 = 1.5;
+const MOST_TIMES_SDK: f64 = 1.0;
+const MOST_KIBIBYTES_EACH: f64 = 80.0;
 
 /// Whole wall time of `plenipo tools` on one server that answers at once: an upper bound of what is its own.
 pub(super) fn one_server(tools: &Tools) -> Outcome<Vec<Row>> {
@@ -37,11 +38,15 @@ pub(super) fn fleet(tools: &Tools) -> Outcome<Vec<Row>> {
     let Some(fan) = &tools.fan else {
         return Err(Failure::new("crates/connect/examples/fan.rs does not exist"));
     };
-    let ours =
-        || number_after(&output(Command::new(fan).arg(FLEET).arg(&floors.echo))?, "wall_ms=");
+    let run = || output(Command::new(fan).arg(FLEET).arg(&floors.echo));
+    let ours = || number_after(&run()?, "wall_ms=");
+    let each = number_after(&run()?, "per_conn_kb=")?;
+    let against = Against::Most(MOST_KIBIBYTES_EACH);
+    let memory = Row { name: "memory of a connection", ours: each, unit: "KiB", against };
     let Some(sdk) = &tools.sdk else {
         let why = "the official SDK is built with --peers".to_owned();
-        return Ok(vec![Row { name, ours: ours()?, unit: "ms", against: Against::Skipped(why) }]);
+        let wall = Row { name, ours: ours()?, unit: "ms", against: Against::Skipped(why) };
+        return Ok(vec![memory, wall]);
     };
     let theirs = || {
         let mut client = Command::new(sdk);
@@ -50,5 +55,5 @@ pub(super) fn fleet(tools: &Tools) -> Outcome<Vec<Row>> {
     };
     let (ours, value) = in_turns(FLEET_ROUNDS, ours, theirs)?;
     let against = Against::Floor { name: "the official SDK", value, most: MOST_TIMES_SDK };
-    Ok(vec![Row { name, ours, unit: "ms", against }])
+    Ok(vec![memory, Row { name, ours, unit: "ms", against }])
 }

@@ -16,6 +16,14 @@ pub(super) struct Tools {
     pub(super) warm: Option<PathBuf>,
     /// Starts many servers at once.
     pub(super) fan: Option<PathBuf>,
+    /// Calls over HTTP.
+    pub(super) http: Option<PathBuf>,
+    /// Many tools and long results, both ends of it.
+    pub(super) load: Option<PathBuf>,
+    /// Prints the peak memory of a command.
+    pub(super) peak: PathBuf,
+    /// Other people's programs are measured, too.
+    pub(super) peers: bool,
     pub(super) payload: PathBuf,
     pub(super) work: PathBuf,
     pub(super) floors: Option<Floors>,
@@ -31,6 +39,8 @@ pub(super) struct Floors {
     pub(super) echo: PathBuf,
     pub(super) one_shot: PathBuf,
     pub(super) raw_loop: PathBuf,
+    pub(super) http_echo: PathBuf,
+    pub(super) http_loop: PathBuf,
 }
 
 impl Tools {
@@ -42,6 +52,8 @@ impl Tools {
         let payload = place.join("payload");
         let source = workspace.root.join("xtask/bench/payload.c");
         compile(&source, &payload, &["-static"])?;
+        let peak = place.join("peak");
+        compile(&workspace.root.join("xtask/bench/peak.c"), &peak, &[])?;
         let folder = floor_folder(workspace);
         let floors = folder.as_deref().map(|folder| Floors::build(folder, &place)).transpose()?;
         let sdk = match folder.filter(|_| options.calls && options.peers) {
@@ -50,8 +62,10 @@ impl Tools {
         };
         let example = |name| if options.calls { build_example(workspace, name) } else { Ok(None) };
         let (warm, fan) = (example("warm")?, example("fan")?);
+        let (http, load) = (example("http")?, example("load")?);
+        let peers = options.peers;
         let plenipo = workspace.target.join("release/plenipo");
-        Ok(Self { plenipo, warm, fan, payload, work, floors, sdk })
+        Ok(Self { plenipo, warm, fan, http, load, peak, peers, payload, work, floors, sdk })
     }
 }
 
@@ -90,6 +104,8 @@ impl Floors {
             echo: build("calls/echo")?,
             one_shot: build("calls/oneshot")?,
             raw_loop: build("calls/rawloop")?,
+            http_echo: build("calls/httpecho")?,
+            http_loop: build("calls/httploop")?,
         })
     }
 }
@@ -110,6 +126,33 @@ fn build_sdk(from: &Path, place: &Path) -> Outcome<PathBuf> {
     let mut build = cargo(place);
     succeed(build.args(["build", "--release", "--locked"]).env("CARGO_TARGET_DIR", &target))?;
     Ok(target.join("release/rmcpbench"))
+}
+
+const NODE_PEERS: [&str; 3] = [
+    "mcporter@0.12.3",
+    "@modelcontextprotocol/inspector@2.12.0",
+    "@modelcontextprotocol/server-everything@2026.8.31",
+];
+const PYTHON_PEERS: [&str; 2] = ["fastmcp==4.2.3", "mcp-server-time==2026.10.19"];
+
+/// Command lines and servers of others, below `target/bench/peers`; fetched once.
+pub(super) fn prepare_peers(tools: &Tools) -> Outcome<PathBuf> {
+    let place = tools.work.with_file_name("peers");
+    let stamp = place.join("stamp");
+    let wanted = [NODE_PEERS.as_slice(), &PYTHON_PEERS].concat().join("\n");
+    if fs::read_to_string(&stamp).is_ok_and(|present| present == wanted) {
+        return Ok(place);
+    }
+    fs::create_dir_all(&place).doing("make target/bench/peers")?;
+    let mut npm = Command::new("npm");
+    npm.args(["install", "--no-fund", "--no-audit", "--loglevel=error", "--prefix"]);
+    succeed(npm.arg(place.join("node")).args(NODE_PEERS))?;
+    let python = place.join("python");
+    succeed(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&python))?;
+    let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+    succeed(Command::new(python.join("bin/python3")).args(pip).args(PYTHON_PEERS))?;
+    fs::write(&stamp, wanted).doing("write the stamp of the peers")?;
+    Ok(place)
 }
 
 /// Puts this process, and what it starts from now on, at real-time priority if that is permitted.
