@@ -93,7 +93,7 @@ impl Call<'_> {
         };
         let recorded = audit.record(self.names(), Some(digest), ending(&outcome));
         // The answer is shown before the server is waited for: it may take its time to end. So may its reader.
-        let (rendered, code) = match outcome.and_then(|outcome| self.render(&outcome)) {
+        let (rendered, code) = match outcome.and_then(|outcome| self.render(outcome)) {
             Ok(rendered) => rendered,
             Err(failure) => {
                 connection.shut_down().await;
@@ -170,7 +170,8 @@ impl Call<'_> {
         self.inputs.arguments(&schema, tool.name()).map(Some)
     }
 
-    fn render(&self, outcome: &CallOutcome) -> Result<(Rendered, ExitCode), Failure> {
+    fn render(&self, outcome: CallOutcome) -> Result<(Rendered, ExitCode), Failure> {
+        let code = if outcome.is_error() { Code::ToolError.into() } else { ExitCode::SUCCESS };
         let shown = render::Shown {
             server: self.target.server.name.as_str(),
             tool: &self.target.tool,
@@ -182,7 +183,6 @@ impl Call<'_> {
         } else {
             render::text(outcome, self.arguments.output.as_deref())?
         };
-        let code = if outcome.is_error() { Code::ToolError.into() } else { ExitCode::SUCCESS };
         Ok((rendered, code))
     }
 }

@@ -1,6 +1,6 @@
 //! Colour, only where a person looks: a terminal without `NO_COLOR`.
 
-use std::io::{IsTerminal, Write};
+use std::io::{BufWriter, IsTerminal, StdoutLock, Write};
 
 use crate::env;
 use crate::failure::{Code, Failure};
@@ -81,6 +81,57 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
             Err(Failure::new(Code::Transport, format!("failed to write to stdout: {error}")))
         }
         _ => Ok(()),
+    }
+}
+
+/// Standard output piece by piece. A reader that has gone (`| head`) is no error.
+pub(crate) struct Output {
+    stdout: BufWriter<StdoutLock<'static>>,
+    for_a_person: bool,
+    has_gone: bool,
+    open_line: bool,
+}
+
+impl Output {
+    pub(crate) fn new() -> Self {
+        const BUFFER: usize = 64 * 1024;
+        let stdout = BufWriter::with_capacity(BUFFER, std::io::stdout().lock());
+        Self { stdout, for_a_person: stdout_is_terminal(), has_gone: false, open_line: false }
+    }
+
+    pub(crate) fn write(&mut self, text: &str) -> Result<(), Failure> {
+        if let Some(last) = text.bytes().last() {
+            self.open_line = last != b'\n';
+        }
+        let written = self.stdout.write_all(text.as_bytes());
+        self.judge(written)
+    }
+
+    /// Text of a server: raw for a program, harmless for a terminal.
+    pub(crate) fn write_peers(&mut self, text: &str) -> Result<(), Failure> {
+        if self.for_a_person { self.write(&harmless(text)) } else { self.write(text) }
+    }
+
+    /// Ends the line that was begun, if one was.
+    pub(crate) fn end_line(&mut self) -> Result<(), Failure> {
+        if self.open_line { self.write("\n") } else { Ok(()) }
+    }
+
+    pub(crate) fn finish(mut self) -> Result<(), Failure> {
+        let flushed = self.stdout.flush();
+        self.judge(flushed)
+    }
+
+    fn judge(&mut self, written: std::io::Result<()>) -> Result<(), Failure> {
+        match written {
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => self.has_gone = true,
+            Err(error) if !self.has_gone => {
+                let message = format!("failed to write to stdout: {error}");
+                return Err(Failure::new(Code::Transport, message));
+            }
+            _ => {}
+        }
+        Ok(())
     }
 }
 

@@ -6,12 +6,15 @@
 //!
 //! Limits: a line may have `max_message_bytes` (default 16 MiB) bytes.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::error::LineTooLong;
 
 const INITIAL: usize = 16 * 1024;
 const PREFIX: usize = 512;
+/// From here on a line is worth its own buffer.
+const LARGE: usize = 1024 * 1024;
 const READ: usize = 4 * 1024;
 const MARGIN: usize = BYTE_ORDER_MARK.len() + 1;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -92,6 +95,30 @@ impl LineReader {
             Ok(range) => Some(Ok(strip(self.buffer.get(range).unwrap_or_default()))),
             Err(fault) => Some(Err(fault)),
         }
+    }
+
+    /// As [`next_line`](Self::next_line); a line of a mebibyte and more comes with the buffer it was
+    /// read into, so that keeping it takes no copy.
+    pub fn next_line_to_keep(&mut self) -> Option<Result<Cow<'_, [u8]>, LineTooLong>> {
+        let range = match self.next_range()? {
+            Ok(range) => range,
+            Err(fault) => return Some(Err(fault)),
+        };
+        if range.len() < LARGE {
+            let line = strip(self.buffer.get(range).unwrap_or_default());
+            return Some(Ok(Cow::Borrowed(line)));
+        }
+        let rest = self.buffer.get(self.start..self.filled).unwrap_or_default().to_vec();
+        let mut line = std::mem::replace(&mut self.buffer, rest);
+        let unread = self.buffer.len();
+        self.rebase(unread);
+        line.truncate(range.end);
+        let kept = strip(line.get(range.start..).unwrap_or_default()).len();
+        let mark = line.get(range.start..).unwrap_or_default().starts_with(BYTE_ORDER_MARK);
+        let start = range.start.saturating_add(if mark { BYTE_ORDER_MARK.len() } else { 0 });
+        line.truncate(start.saturating_add(kept));
+        line.drain(..start);
+        Some(Ok(Cow::Owned(line)))
     }
 
     fn next_range(&mut self) -> Option<Result<Range<usize>, LineTooLong>> {
@@ -236,6 +263,24 @@ mod tests {
             }
         }
         assert_eq!(lines(&mut reader), [Ok("ok".into()), Err(4), Ok("end".into())]);
+    }
+
+    #[test]
+    fn a_large_line_takes_its_buffer_with_it_and_leaves_what_follows() {
+        let mut reader = LineReader::new();
+        let big = "x".repeat(LARGE);
+        for chunk in ["small\n\u{feff}", &big, "\r\n", &big, "\nnext\nre"] {
+            reader.push(chunk.as_bytes());
+        }
+        let mut seen = Vec::new();
+        while let Some(line) = reader.next_line_to_keep() {
+            let line = line.unwrap();
+            seen.push((line.len(), matches!(line, Cow::Owned(_))));
+        }
+        assert_eq!(seen, [(5, false), (LARGE, true), (LARGE, true), (4, false)]);
+        reader.push(b"st\n");
+        assert_eq!(lines(&mut reader), [Ok("rest".into())]);
+        assert!(reader.capacity() <= INITIAL);
     }
 
     #[test]

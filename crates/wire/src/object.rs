@@ -54,6 +54,59 @@ pub fn text(raw: &RawValue) -> Option<Cow<'_, str>> {
     deserializer.deserialize_bytes(Lossy).ok().map(Cow::Owned)
 }
 
+/// [`text`] piece by piece, for strings that are too long to decode into memory; stops at the first
+/// error of `take` and returns it. `None` when `raw` is not a string.
+///
+/// A piece is at most 64 KiB long and never ends inside of a character.
+pub fn text_in_pieces<E>(
+    raw: &RawValue,
+    mut take: impl FnMut(&str) -> Result<(), E>,
+) -> Option<Result<(), E>> {
+    const PIECE: usize = 64 * 1024;
+    let mut rest = raw.get().strip_prefix('"')?.strip_suffix('"')?;
+    while !rest.is_empty() {
+        let plain = memchr::memchr(b'\\', rest.as_bytes()).unwrap_or(rest.len()).min(PIECE);
+        let plain = boundary(rest, plain);
+        let (piece, after) = if plain > 0 { rest.split_at(plain) } else { escapes(rest) };
+        let taken = if plain > 0 { take(piece) } else { take(&unescaped(piece)) };
+        if let Err(error) = taken {
+            return Some(Err(error));
+        }
+        rest = after;
+    }
+    Some(Ok(()))
+}
+
+/// The escapes that `text` begins with, so many that no surrogate pair is torn.
+fn escapes(text: &str) -> (&str, &str) {
+    const MANY: usize = 1024;
+    let mut end = 0;
+    loop {
+        let tail = text.as_bytes().get(end..).unwrap_or_default();
+        let [b'\\', kind, ..] = tail else { break };
+        let is_high = |tail: &[u8]| {
+            matches!(tail, [b'\\', b'u', b'd' | b'D', b'8' | b'9' | b'a' | b'b' | b'A' | b'B', ..])
+        };
+        if end > MANY && !is_high(text.as_bytes().get(end.saturating_sub(6)..).unwrap_or_default())
+        {
+            break;
+        }
+        end = end.saturating_add(if *kind == b'u' { 6 } else { 2 }).min(text.len());
+    }
+    text.split_at(boundary(text, end.max(1)))
+}
+
+/// The last place at or before `at` where a character begins.
+fn boundary(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default()
+}
+
+fn unescaped(escapes: &str) -> String {
+    let quoted = format!("\"{escapes}\"");
+    let mut deserializer = serde_json::Deserializer::from_str(&quoted);
+    deserializer.deserialize_bytes(Lossy).unwrap_or_default()
+}
+
 /// A JSON boolean.
 #[must_use]
 pub fn boolean(raw: &RawValue) -> Option<bool> {
@@ -227,6 +280,34 @@ mod tests {
         assert!(text(a.unwrap()).unwrap().ends_with("y\n"));
         assert_eq!(text(b.unwrap()).unwrap(), "\u{1f600}");
         assert_eq!(entries(raw.as_raw()).unwrap().len(), 3);
+    }
+
+    #[test]
+    fn a_string_in_pieces_is_the_same_string() {
+        let pair = "\\ud83d\\ude00";
+        let texts = [
+            r#""""#.to_owned(),
+            r#""plain é""#.to_owned(),
+            format!(r#""\\\"\/\b\n{pair}x\u00e9{}""#, "\\n".repeat(5000)),
+            format!("\"{}\"", pair.repeat(5000)),
+            format!("\"{}\"", "é".repeat(100_000)),
+            format!(r#""a{}\ud83dz""#, "y".repeat(65_535)),
+        ];
+        for source in texts {
+            let raw = Fragment::parse(&source).unwrap();
+            let mut whole = String::new();
+            let taken = text_in_pieces(raw.as_raw(), |piece| {
+                assert!(piece.len() <= 64 * 1024 + 8);
+                whole.push_str(piece);
+                Ok::<(), ()>(())
+            });
+            assert_eq!(taken, Some(Ok(())));
+            assert_eq!(whole, text(raw.as_raw()).unwrap());
+        }
+        let raw = Fragment::parse("[1]").unwrap();
+        assert_eq!(text_in_pieces(raw.as_raw(), |_| Ok::<(), ()>(())), None);
+        let raw = Fragment::parse(r#""a\nb""#).unwrap();
+        assert_eq!(text_in_pieces(raw.as_raw(), |_| Err(7)), Some(Err(7)));
     }
 
     #[test]

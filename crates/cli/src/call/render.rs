@@ -1,18 +1,19 @@
 //! A result for a person, or as JSON for a program.
 
 use std::io::Write;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use plenipo_authority::SandboxState;
 use plenipo_connect::{CallOutcome, SchemaFault};
-use plenipo_wire::RawValue;
 use plenipo_wire::views::ContentBlock;
+use plenipo_wire::{RawValue, object};
 use serde::Serialize;
 
 use crate::failure::{Code, Failure};
-use crate::terminal::{self, print};
+use crate::terminal;
 
 /// What a JSON answer says about the call besides its result.
 pub(super) struct Shown<'a> {
@@ -23,7 +24,7 @@ pub(super) struct Shown<'a> {
 }
 
 #[derive(Serialize)]
-struct JsonAnswer<'a> {
+struct JsonHead<'a> {
     server: &'a str,
     tool: &'a str,
     profile: &'a str,
@@ -31,129 +32,180 @@ struct JsonAnswer<'a> {
     is_error: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     output_fault: Option<String>,
-    result: &'a RawValue,
 }
 
-/// What is to be shown: made at once, printed where it may block.
-#[derive(Debug, Default)]
+/// What is to be shown: made at once, printed where it may block. A long result is there once, as it came.
+#[derive(Debug)]
 pub(super) struct Rendered {
-    stdout: String,
+    outcome: CallOutcome,
+    pieces: Vec<Piece>,
     notes: Vec<String>,
+}
+
+/// A part of standard output.
+#[derive(Debug)]
+enum Piece {
+    /// Text of our own.
+    Own(String),
+    /// The result itself, as JSON.
+    Result,
+    /// Some JSON in the result, by its place.
+    Json(Range<usize>),
+    /// A JSON string in the result, by its place, as text and with a line's end.
+    Text(Range<usize>),
 }
 
 impl Rendered {
     /// Prints it; the reader of stdout may take its time.
     pub(super) fn print(self) -> Result<(), Failure> {
-        let printed = print(&self.stdout);
+        let mut stdout = terminal::Output::new();
+        let result = self.outcome.result().get();
+        let printed = self.pieces.iter().try_for_each(|piece| match piece {
+            Piece::Own(text) => stdout.write(text),
+            Piece::Result => stdout.write(result),
+            Piece::Json(place) => {
+                stdout.write_peers(result.get(place.clone()).unwrap_or_default())?;
+                stdout.end_line()
+            }
+            Piece::Text(place) => {
+                let raw =
+                    result.get(place.clone()).and_then(|text| serde_json::from_str(text).ok());
+                if let Some(raw) = raw {
+                    object::text_in_pieces(raw, |text| stdout.write_peers(text))
+                        .unwrap_or(Ok(()))?;
+                }
+                stdout.end_line()
+            }
+        });
+        let printed = printed.and_then(|()| stdout.finish());
         self.notes.iter().for_each(|note| terminal::tell(note));
         printed
-    }
-
-    fn note(&mut self, text: &str) {
-        self.notes.push(terminal::harmless(text).replace('\n', " "));
-    }
-
-    /// Text of a server: raw for a program, harmless for a terminal.
-    fn text(&mut self, text: &str) {
-        if terminal::stdout_is_terminal() {
-            self.stdout.push_str(&terminal::harmless(text));
-        } else {
-            self.stdout.push_str(text);
-        }
-        if !text.is_empty() && !text.ends_with('\n') {
-            self.stdout.push('\n');
-        }
     }
 }
 
 /// One JSON object; `result` is the server's own text.
-pub(super) fn json(shown: &Shown<'_>, outcome: &CallOutcome) -> Result<Rendered, Failure> {
-    let answer = JsonAnswer {
+pub(super) fn json(shown: &Shown<'_>, outcome: CallOutcome) -> Result<Rendered, Failure> {
+    let head = JsonHead {
         server: shown.server,
         tool: shown.tool,
         profile: shown.profile,
         sandbox_state: shown.state.as_raw(),
         is_error: outcome.is_error(),
         output_fault: outcome.output_fault().map(SchemaFault::to_string),
-        result: outcome.result(),
     };
-    let mut stdout = serde_json::to_string(&answer)
+    let mut text = serde_json::to_string(&head)
         .map_err(|error| Failure::new(Code::Protocol, format!("failed to write JSON: {error}")))?;
-    stdout.push('\n');
-    Ok(Rendered { stdout, notes: Vec::new() })
+    // `result` comes behind it, without a copy.
+    text.pop();
+    let (before, after) = (text + ",\"result\":", "}\n".to_owned());
+    let pieces = vec![Piece::Own(before), Piece::Result, Piece::Own(after)];
+    Ok(Rendered { outcome, pieces, notes: Vec::new() })
 }
 
 /// Text for stdout; the rest into files of `directory`, or a note each for stderr.
-pub(super) fn text(outcome: &CallOutcome, directory: Option<&Path>) -> Result<Rendered, Failure> {
-    let result = outcome.view().map_err(|error| {
-        Failure::new(Code::Protocol, format!("failed to read the result: {error}"))
-    })?;
-    let mut rendered = Rendered::default();
-    if let (true, Some(structured)) = (result.content.is_empty(), result.structured_content) {
-        rendered.text(structured.get());
+pub(super) fn text(outcome: CallOutcome, directory: Option<&Path>) -> Result<Rendered, Failure> {
+    let (mut pieces, mut notes) = (Vec::new(), Vec::new());
+    let whole = outcome.result();
+    let blocks = object::member(whole, "content").and_then(object::items).unwrap_or_default();
+    let mut show = Show { whole, pieces: &mut pieces, notes: &mut notes, directory };
+    if blocks.is_empty()
+        && let Some(structured) = object::member(whole, "structuredContent")
+    {
+        show.pieces.push(Piece::Json(place_in(whole, structured)));
     }
-    for (index, block) in result.content.iter().enumerate() {
-        show(&mut rendered, block, (index + 1, directory))?;
+    for (index, block) in blocks.into_iter().enumerate() {
+        show.block(index + 1, block)?;
     }
     if let Some(fault) = outcome.output_fault() {
-        rendered
-            .note(&format!("warning: the structured content is not what its schema says: {fault}"));
+        notes.push(terminal::harmless(&format!(
+            "warning: the structured content is not what its schema says: {fault}"
+        )));
     }
-    Ok(rendered)
+    Ok(Rendered { outcome, pieces, notes })
 }
 
-type Place<'a> = (usize, Option<&'a Path>);
-
-fn show(
-    rendered: &mut Rendered,
-    block: &ContentBlock<'_>,
-    place: Place<'_>,
-) -> Result<(), Failure> {
-    match block {
-        ContentBlock::Text(text) => rendered.text(text),
-        ContentBlock::Resource { text: Some(text), .. } => rendered.text(text),
-        ContentBlock::Image { data, mime_type } => {
-            keep(rendered, ("image", data, mime_type), place)?;
-        }
-        ContentBlock::Audio { data, mime_type } => {
-            keep(rendered, ("audio", data, mime_type), place)?;
-        }
-        ContentBlock::Resource { blob: Some(blob), mime_type, .. } => {
-            keep(rendered, ("resource", blob, mime_type), place)?;
-        }
-        ContentBlock::ResourceLink { uri, name } => {
-            rendered.note(&format!("[resource {name} at {uri}]"));
-        }
-        _ => rendered.note("[content of an unknown kind; --json shows it]"),
-    }
-    Ok(())
+/// Blocks of a result on their way into pieces and notes.
+struct Show<'a> {
+    whole: &'a RawValue,
+    pieces: &'a mut Vec<Piece>,
+    notes: &'a mut Vec<String>,
+    directory: Option<&'a Path>,
 }
 
-fn keep(
-    rendered: &mut Rendered,
-    (kind, data, mime_type): (&str, &str, &str),
-    (number, directory): Place<'_>,
-) -> Result<(), Failure> {
-    let shown_type = if mime_type.is_empty() { "no type given" } else { mime_type };
-    let bytes = match STANDARD.decode(data.trim()) {
-        Ok(bytes) => bytes,
-        Err(error) => {
-            rendered.note(&format!("[{kind}, {shown_type}: its base64 is broken: {error}]"));
+impl Show<'_> {
+    fn block(&mut self, number: usize, raw: &RawValue) -> Result<(), Failure> {
+        if let Some(text) = text_of(raw) {
+            self.pieces.push(Piece::Text(place_in(self.whole, text)));
             return Ok(());
         }
+        match ContentBlock::from_raw(raw) {
+            ContentBlock::Image { data, mime_type } => {
+                self.keep(number, ("image", &data, &mime_type))
+            }
+            ContentBlock::Audio { data, mime_type } => {
+                self.keep(number, ("audio", &data, &mime_type))
+            }
+            ContentBlock::Resource { blob: Some(blob), mime_type, .. } => {
+                self.keep(number, ("resource", &blob, &mime_type))
+            }
+            ContentBlock::ResourceLink { uri, name } => {
+                self.note(&format!("[resource {name} at {uri}]"));
+                Ok(())
+            }
+            _ => {
+                self.note("[content of an unknown kind; --json shows it]");
+                Ok(())
+            }
+        }
+    }
+
+    fn keep(
+        &mut self,
+        number: usize,
+        (kind, data, mime_type): (&str, &str, &str),
+    ) -> Result<(), Failure> {
+        let shown_type = if mime_type.is_empty() { "no type given" } else { mime_type };
+        let bytes = match STANDARD.decode(data.trim()) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                self.note(&format!("[{kind}, {shown_type}: its base64 is broken: {error}]"));
+                return Ok(());
+            }
+        };
+        let length = bytes.len();
+        let Some(directory) = self.directory else {
+            let how = "keep it with --output DIR";
+            self.note(&format!("[{kind}, {shown_type}, {length} bytes; {how}]"));
+            return Ok(());
+        };
+        let path = write_new(directory, (kind, number, mime_type), &bytes).map_err(|error| {
+            let message = format!("failed to write into {}: {error}", directory.display());
+            Failure::new(Code::Usage, message)
+        })?;
+        self.note(&format!("[{kind}, {shown_type}, {length} bytes: {}]", path.display()));
+        Ok(())
+    }
+
+    fn note(&mut self, text: &str) {
+        self.notes.push(terminal::harmless(text).replace('\n', " "));
+    }
+}
+
+/// The string that a block of text, or an embedded resource of text, is about; not decoded, it may be long.
+fn text_of(block: &RawValue) -> Option<&RawValue> {
+    let kind = object::member(block, "type").and_then(object::text)?;
+    let holder = match &*kind {
+        "text" => block,
+        "resource" => object::member(block, "resource")?,
+        _ => return None,
     };
-    let length = bytes.len();
-    let Some(directory) = directory else {
-        rendered
-            .note(&format!("[{kind}, {shown_type}, {length} bytes; keep it with --output DIR]"));
-        return Ok(());
-    };
-    let path = write_new(directory, (kind, number, mime_type), &bytes).map_err(|error| {
-        let message = format!("failed to write into {}: {error}", directory.display());
-        Failure::new(Code::Usage, message)
-    })?;
-    rendered.note(&format!("[{kind}, {shown_type}, {length} bytes: {}]", path.display()));
-    Ok(())
+    object::member(holder, "text").filter(|text| text.get().starts_with('"'))
+}
+
+/// Where `part`, which is a part of `whole`, is in it.
+fn place_in(whole: &RawValue, part: &RawValue) -> Range<usize> {
+    let start = part.get().as_ptr().addr().saturating_sub(whole.get().as_ptr().addr());
+    start..start.saturating_add(part.get().len())
 }
 
 /// Writes under the first free name: nothing is overwritten, and no link is followed.

@@ -343,3 +343,46 @@ fn nonsense_sizes_are_usage_errors() {
         bench.run(["call", "workspace.run", "command=true", "--max-message-size", size]).expect(2);
     }
 }
+
+/// A server whose tool `big` answers with lines of text, 20 MiB of them.
+fn big_server(bench: &Bench) -> Option<String> {
+    const SERVER: &str = r#"
+import json, sys
+for line in sys.stdin:
+    request = json.loads(line)
+    if "id" not in request:
+        continue
+    results = {
+        "initialize": {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "big", "version": "0"}},
+        "tools/list": {"tools": [{"name": "big", "inputSchema": {"type": "object"}}]},
+        "tools/call": {"content": [{"type": "text", "text": "0123456789 é\n" * 1_500_000}, {"type": "text", "text": "end"}]},
+    }
+    result = results.get(request["method"])
+    answer = {"result": result} if result else {"error": {"code": -32601, "message": "no"}}
+    print(json.dumps({"jsonrpc": "2.0", "id": request["id"], **answer}), flush=True)
+"#;
+    let python = python()?;
+    let script = bench.fixture.file("big.py", SERVER);
+    let text = format!("[mcp_servers.big]\ncommand = {python:?}\nargs = [{script:?}]\n");
+    Some(bench.configuration(&text))
+}
+
+#[test]
+fn a_large_result_is_whole_and_one_over_the_limit_names_it() {
+    let bench = Bench::new();
+    let Some(config) = big_server(&bench) else { return };
+    let expected = "0123456789 é\n".repeat(1_500_000);
+    let ran = call(&bench, &config, &["big.big", "--max-message-size", "64MiB"]);
+    ran.expect(0);
+    assert!(ran.stdout == format!("{expected}end\n"), "{} bytes", ran.stdout.len());
+    let json = call(&bench, &config, &["big.big", "--max-message-size", "64MiB", "--json"]);
+    json.expect(0);
+    let answer: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert!(answer["result"]["content"][0]["text"] == expected);
+    assert_eq!((&answer["tool"], &answer["is_error"]), (&json!("big"), &json!(false)));
+    let refused = call(&bench, &config, &["big.big"]);
+    refused.expect(3);
+    assert!(refused.stderr.contains("16777216"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("--max-message-size"), "{}", refused.stderr);
+    call(&bench, &config, &["big.big", "--max-message-size", "1MB"]).expect(2);
+}

@@ -1,6 +1,8 @@
 //! What comes in. Nothing here waits: an answer is handed over, a question answered from the
 //! queue, everything else noted, and the next line is read.
 
+use std::borrow::Cow;
+
 use plenipo_wire::protocol::methods;
 use plenipo_wire::{
     ErrorObject, Fragment, Incoming, LineReader, LineTooLong, ParseFault, ParseFaultKind, RawValue,
@@ -23,9 +25,10 @@ pub(crate) async fn read(
     let mut reader = LineReader::with_limit(max_message_bytes);
     while let Ok(count @ 1..) = stdout.read(reader.spare()).await {
         reader.advance(count);
-        while let Some(line) = reader.next_line() {
+        while let Some(line) = reader.next_line_to_keep() {
             match line {
-                Ok(line) => peer.receive(line),
+                Ok(Cow::Borrowed(line)) => peer.receive(line),
+                Ok(Cow::Owned(line)) => peer.receive_large(line),
                 Err(fault) => peer.receive_too_long(fault),
             }
         }
@@ -38,6 +41,23 @@ pub(crate) async fn read(
 impl Peer {
     fn receive(&self, line: &[u8]) {
         self.receive_for(None, line);
+    }
+
+    /// A result is handed over in the buffer it came in.
+    fn receive_large(&self, line: Vec<u8>) {
+        let answer = match Incoming::parse(&line) {
+            Ok(Incoming::Success { id, result }) => {
+                let start = result.get().as_ptr().addr().saturating_sub(line.as_ptr().addr());
+                Some((id, start, result.get().len()))
+            }
+            _ => None,
+        };
+        match answer {
+            Some((id, start, length)) => {
+                self.receive_answer(&id, || Reply::Result(part_of(line, start, length)));
+            }
+            None => self.receive(&line),
+        }
     }
 
     /// Takes a message that came in the answer to request `question`.
@@ -125,7 +145,7 @@ impl Peer {
 
     fn peer_error(&self, view: &ErrorObject<'_>) -> PeerError {
         let mut error = PeerError::from_view(view);
-        if let std::borrow::Cow::Owned(clean) = self.scrub(&error.message) {
+        if let Cow::Owned(clean) = self.scrub(&error.message) {
             error.message = clean;
         }
         if let Some(clean) = view.data.and_then(|data| self.scrub_json(data)) {
@@ -235,6 +255,15 @@ impl Peer {
             self.pending.complete(id, Reply::TooLong(fault));
         }
     }
+}
+
+/// The raw value that was found at `start`, without a copy.
+fn part_of(mut line: Vec<u8>, start: usize, length: usize) -> Box<RawValue> {
+    line.truncate(start.saturating_add(length));
+    line.drain(..start.min(line.len()));
+    let text = String::from_utf8(line).unwrap_or_default();
+    // It was read as JSON just before.
+    RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
 /// The `id` of a message of which only the beginning is known, when nothing nested precedes it.
