@@ -1,5 +1,10 @@
 //! A limited network: whom its one socket is handed to, and when nothing runs.
 
+use std::fmt::Write as _;
+
+use crate::rows::attacks::{ATTACKS, Attack, Expected};
+use crate::rows::each;
+use crate::rows::ground::{Ground, Outcome};
 use crate::rungs::machine::{Machine, has_bwrap};
 use crate::stage::{Ended, Profile, Stage, Who};
 
@@ -75,4 +80,39 @@ fn rungs_that_cannot_limit_the_network_say_so_and_nothing_runs() {
         // The control: without a limit one of them does.
         with_egress(&stage, &profile, &options, "true").assert_ok();
     }
+}
+
+/// To be had here, with nothing outside to connect to.
+const SOCKETS: [&str; 2] = ["TCP socket", "TCP6 socket"];
+
+/// The threat model's attacks, with the one socket more that a limited network has: none has an effect outside.
+#[test]
+fn every_attack_is_held_with_a_limited_network() {
+    let faults: Vec<String> = each(ATTACKS, |attack| {
+        let mut faults = String::new();
+        for who in Who::everybody() {
+            let seen = Ground::on(Stage::new(who)).with_limited_network(attack);
+            if let Some(fault) = fault(who, attack, &seen) {
+                writeln!(faults, "row {} {} as {}: {fault}", attack.row, attack.name, who.name())
+                    .unwrap();
+            }
+        }
+        faults
+    });
+    let faults = faults.concat();
+    assert!(faults.is_empty(), "\n{faults}");
+    println!("{} probes held with a limited network", ATTACKS.len());
+}
+
+fn fault(who: Who, attack: &Attack, seen: &Outcome) -> Option<String> {
+    let rung = if who == Who::Root { "full-privileged" } else { "full" };
+    if seen.rung.as_deref() != Some(rung) {
+        return Some(format!("ran on another rung: {seen:?}"));
+    }
+    if seen.host_changed || seen.arrivals != 0 {
+        return Some(format!("had an effect outside: {seen:?}"));
+    }
+    let expected = matches!(attack.expected, Expected::Private) || SOCKETS.contains(&attack.name);
+    let denied = seen.answer.starts_with("DENIED ");
+    (!denied && !expected).then(|| format!("was not refused: {seen:?}"))
 }

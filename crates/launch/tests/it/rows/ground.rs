@@ -100,6 +100,14 @@ impl Ground {
         self.launched(attack, &profile, &["--report-fd", "9", "--minimum-rung", rung], &words)
     }
 
+    /// Sandboxed with a network that is limited to a host, whatever the attack is made for.
+    pub(crate) fn with_limited_network(&self, attack: &Attack) -> Outcome {
+        let probe = self.stage.path("probe.py");
+        let words = ["/usr/bin/python3", "-I", "-S", &probe, attack.probe];
+        let profile = self.profile(attack.setting).limited();
+        self.launched(attack, &profile, &["--report-fd", "9", "--egress", "greets"], &words)
+    }
+
     fn launched(
         &self,
         attack: &Attack,
