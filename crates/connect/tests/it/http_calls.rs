@@ -459,6 +459,80 @@ async fn a_changed_list_is_heard_on_the_server_stream() {
 }
 
 #[tokio::test]
+async fn the_server_stream_is_resumed_after_its_last_event() {
+    let opened = AtomicUsize::new(0);
+    let web = Web::legacy(move |seen| {
+        let note = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+        session(seen, "s", r#"{"tools":{"listChanged":true}}"#).or_else(|| {
+            (seen.verb == "GET").then(|| match opened.fetch_add(1, Ordering::SeqCst) {
+                0 => Answer::stream(&format!("id: g1\nretry: 1\n{}", event(note))).close(),
+                1 => Answer::empty(503),
+                _ => Answer::stream(&format!("id: g2\n{}", event(note))).hold(),
+            })
+        })
+    })
+    .await;
+    let connection = web.connect().await.unwrap();
+    until(|| web.count("GET") == 3).await;
+    let gets = web.of("GET");
+    let from: Vec<_> = gets.iter().map(|seen| seen.header("last-event-id")).collect();
+    assert_eq!(from, [None, Some("g1"), Some("g1")]);
+    connection.shut_down().await;
+    assert_eq!(web.count("DELETE"), 1);
+}
+
+#[tokio::test]
+async fn a_server_that_forgets_its_session_after_each_call_is_called_all_the_same() {
+    let current = AtomicUsize::new(0);
+    let web = Web::legacy(move |seen| {
+        let id = |number: usize| format!("s-{number}");
+        let number = current.load(Ordering::SeqCst);
+        if seen.method()? == "initialize" {
+            return session(seen, &id(number), r#"{"tools":{}}"#);
+        }
+        if seen.header("mcp-session-id").is_some_and(|given| given != id(number)) {
+            return Some(Answer::empty(404));
+        }
+        if is_call(seen) {
+            current.store(number + 1, Ordering::SeqCst);
+        }
+        None
+    })
+    .await;
+    let connection = web.connect().await.unwrap();
+    for _ in 0..4 {
+        assert_eq!(said(&connection, "hi", "{}").await, "hi");
+    }
+    assert!(web.count("initialize") <= 5, "{:?}", web.log());
+}
+
+#[tokio::test]
+async fn a_window_of_404_fails_calls_and_not_the_connection() {
+    for with_session in [false, true] {
+        let closed = std::sync::Arc::new(AtomicUsize::new(0));
+        let web = Web::legacy({
+            let closed = std::sync::Arc::clone(&closed);
+            move |seen| match closed.load(Ordering::SeqCst) {
+                0 if with_session => session(seen, "s", r#"{"tools":{}}"#),
+                0 => None,
+                _ => Some(Answer::empty(404)),
+            }
+        })
+        .await;
+        let connection = web.connect().await.unwrap();
+        assert_eq!(said(&connection, "hi", "{}").await, "hi");
+        closed.store(1, Ordering::SeqCst);
+        for _ in 0..2 {
+            let error = call(&connection, "hi", "{}").await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Transport, "{error}");
+        }
+        closed.store(0, Ordering::SeqCst);
+        assert_eq!(said(&connection, "hi", "{}").await, "hi");
+        assert_eq!(connection.era().version(), "2025-06-18");
+    }
+}
+
+#[tokio::test]
 async fn a_host_that_makes_one_call_can_do_without_the_server_stream() {
     let web = Web::legacy(|seen| session(seen, "s", r#"{"tools":{"listChanged":true}}"#)).await;
     let mut endpoint = web.endpoint();

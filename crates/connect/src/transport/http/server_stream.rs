@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use plenipo_wire::sse::EventReader;
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::body;
 use super::exchange::{Pumped, is_stream, pump};
@@ -19,6 +19,8 @@ const RETRY: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(30);
 /// An `endpoint` is a URL.
 const FIRST_EVENT: usize = 8 * 1024;
+/// A stream that lasted so long was one.
+const LIVED: Duration = Duration::from_secs(10);
 /// Attempts in a row that bring nothing.
 const FRUITLESS: u32 = 3;
 
@@ -97,6 +99,7 @@ impl HttpLink {
             if session.is_modern() {
                 return;
             }
+            let begun = Instant::now();
             let events = match self.open_stream(&session, reader.last_event_id()).await {
                 Ok(response) if is_stream(&response) => {
                     self.listening.settle();
@@ -119,7 +122,9 @@ impl HttpLink {
                 Err(HttpFault::Unreachable { .. } | HttpFault::Broken(_)) => 0,
                 Err(_) => return,
             };
-            fruitless = if events > 0 { 0 } else { fruitless + 1 };
+            // One that only lived is no failure: servers and proxies close what is silent for long.
+            let was_good = events > 0 || begun.elapsed() >= LIVED;
+            fruitless = if was_good { 0 } else { fruitless + 1 };
             let backoff = RETRY.saturating_mul(1 << fruitless.min(5)).min(LONGEST);
             sleep(reader.retry().unwrap_or(backoff)).await;
             if reader.last_event_id().is_none() {
