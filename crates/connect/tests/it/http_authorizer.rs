@@ -218,3 +218,43 @@ async fn a_call_is_bound_to_the_credential_its_authority_was_captured_with() {
     assert_eq!(web.count("tools/call"), 0);
     mine.call(asked).await.unwrap();
 }
+
+#[tokio::test]
+async fn an_authorizer_is_never_asked_for_another_origin() {
+    let other = Web::modern(|_| None).await;
+    let to = other.url();
+    let web = Web::start(move |_| Some(Answer::redirect(307, &to))).await;
+    let authorizer = Arc::new(Numbered::default());
+    let mut endpoint = web.endpoint();
+    endpoint.authorizer(Arc::clone(&authorizer) as Arc<dyn Authorizer>);
+    let error = web.connect_to(&endpoint).await.unwrap_err();
+    assert!(matches!(error.fault(), Fault::Http(HttpFault::Redirect { .. })), "{error}");
+    assert!(other.requests().is_empty());
+    assert_eq!(*authorizer.asked.lock().unwrap(), ["POST /mcp server/discover None 0"]);
+}
+
+#[tokio::test]
+async fn an_authorizer_is_asked_for_a_sessions_stream_and_its_end_too() {
+    let web = Web::legacy(|seen| {
+        let result = r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{}}"#;
+        let head = "Content-Type: application/json\r\nMcp-Session-Id: s\r\n";
+        match (seen.verb.as_str(), seen.method().as_deref()) {
+            ("GET", _) => Some(Answer::stream(": here\n\n").hold()),
+            (_, Some("initialize")) => Some(Answer::new(200, head, &seen.result(result))),
+            _ => None,
+        }
+    })
+    .await;
+    let authorizer = Arc::new(Numbered::default());
+    let connection = connect(&web, &authorizer).await;
+    crate::support::until(|| web.count("GET") == 1).await;
+    connection.shut_down().await;
+    for verb in ["GET", "DELETE"] {
+        let seen = web.of(verb);
+        assert_eq!(seen.len(), 1, "{verb}");
+        assert_eq!(seen[0].header("authorization"), Some("DPoP token-0"));
+        assert_eq!(seen[0].header("dpop"), Some("0"), "over an empty body");
+    }
+    let asked = authorizer.asked.lock().unwrap();
+    assert!(asked.iter().any(|asked| asked == "GET /mcp  None 0"), "{asked:?}");
+}
