@@ -1,7 +1,8 @@
 //! Real MCP servers to test against, in pinned versions, below `target/peers`.
 //!
-//! `python/` is a virtual environment, `node/` an npm prefix; `reference/` is one of its own for the
-//! reference CLI, which is large. A `stamp` file holds the versions; nothing is fetched while it says
+//! `python/` is a virtual environment, `node/` an npm prefix; `interop-python/` and `interop-node/` are
+//! those of SDKs for the servers in `crates/connect/tests/data/interop`; `reference/` is one of its own
+//! for the reference CLI, which is large. A `stamp` file holds the versions; nothing is fetched while it says
 //! what is wanted.
 
 use std::fs;
@@ -17,16 +18,23 @@ const FROM_NPM: &[&str] = &[
     "@modelcontextprotocol/server-filesystem@2026.8.31",
     "@modelcontextprotocol/server-memory@2026.8.31",
 ];
+/// SDKs of which tests have small servers; newer than those of the servers above.
+const SDKS_FROM_PYPI: &[&str] = &["mcp==2.3.0", "fastmcp==4.2.3"];
+const SDKS_FROM_NPM: &[&str] = &["@modelcontextprotocol/server@2.4.0", "zod@4.6.7"];
 /// The version whose wire captures are test data.
 const REFERENCE: &[&str] = &["@openai/codex@0.171.0"];
 
 pub(super) fn prepare(directory: &Path) -> Outcome {
-    prepare_one(&directory.join("python"), FROM_PYPI, |place| {
-        succeed(Command::new("python3").args(["-m", "venv", "--clear"]).arg(place))?;
-        let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
-        succeed(Command::new(place.join("bin/python3")).args(pip).args(FROM_PYPI))
-    })?;
-    for (name, packages) in [("node", FROM_NPM), ("reference", REFERENCE)] {
+    for (name, packages) in [("python", FROM_PYPI), ("interop-python", SDKS_FROM_PYPI)] {
+        prepare_one(&directory.join(name), packages, |place| {
+            succeed(Command::new("python3").args(["-m", "venv", "--clear"]).arg(place))?;
+            let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+            succeed(Command::new(place.join("bin/python3")).args(pip).args(packages))
+        })?;
+    }
+    let from_npm_too =
+        [("node", FROM_NPM), ("interop-node", SDKS_FROM_NPM), ("reference", REFERENCE)];
+    for (name, packages) in from_npm_too {
         from_npm(&directory.join(name), packages)?;
     }
     Ok(())

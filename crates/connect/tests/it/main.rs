@@ -20,6 +20,7 @@ mod http_negotiation;
 mod http_network;
 mod http_tls;
 mod input;
+mod interop;
 mod launcher;
 mod negotiation;
 mod oauth;

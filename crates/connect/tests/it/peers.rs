@@ -4,8 +4,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use plenipo_connect::{ConnectOptions, Connection, HttpEndpoint, ServerName};
-use plenipo_testkit::{ChildGuard, Deadline, peers, requires};
+use plenipo_connect::{
+    ConnectOptions, Connection, Fault, HttpEndpoint, RequestOptions, ServerName, StdioCommand,
+};
+use plenipo_testkit::{ChildGuard, Deadline, find_tool, peers, requires};
 
 use crate::support::{call, request, said};
 
@@ -69,4 +71,37 @@ async fn server_everything_over_http_is_listed_called_and_survived() {
     let _server = everything(&peers, port);
     assert_eq!(said(&connection, "echo", r#"{"message":"again"}"#).await, "Echo: again");
     connection.shut_down().await;
+}
+
+#[tokio::test]
+async fn server_everything_over_stdio_is_listed_called_and_read() {
+    let (Some(peers), Some(node)) = (peers(), find_tool("node")) else {
+        requires("real servers (cargo xtask test --peers)", false);
+        return;
+    };
+    let script =
+        peers.join("node/node_modules/@modelcontextprotocol/server-everything/dist/index.js");
+    let mut command = StdioCommand::new(node);
+    command.args([script.as_os_str(), "stdio".as_ref()]).environment([("PATH", "/usr/bin:/bin")]);
+    let mut options = ConnectOptions::default();
+    options.start_timeout = MANY;
+    let name = ServerName::new("everything").unwrap();
+    let connection = Connection::start(name, &command, options).await.unwrap();
+    assert!(connection.era().version().starts_with("2025"));
+    assert_eq!(said(&connection, "echo", r#"{"message":"hello"}"#).await, "Echo: hello");
+
+    let options = RequestOptions::default();
+    let resources = connection.resources(&options).await.unwrap();
+    assert!(!resources.items.is_empty() && resources.dropped.is_empty());
+    let read = connection.read_resource(resources.items[0].uri(), &options).await.unwrap();
+    assert!(!read.view().unwrap().contents.is_empty());
+    assert!(!connection.resource_templates(&options).await.unwrap().items.is_empty());
+    let prompts = connection.prompts(&options).await.unwrap().items;
+    let plain = |prompt: &&plenipo_connect::Prompt| prompt.view().unwrap().arguments.is_empty();
+    let prompt = prompts.iter().find(plain).unwrap();
+    let filled = connection.prompt(prompt.name(), &[], &options).await.unwrap();
+    assert!(!filled.view().unwrap().messages.is_empty());
+    let error = connection.read_resource("demo://nowhere", &options).await.unwrap_err();
+    assert!(matches!(error.fault(), Fault::Peer(_)), "{error}");
+    assert!(!connection.shut_down().await.killed);
 }
