@@ -7,12 +7,12 @@ use crate::error::ConfigError;
 use crate::format::Format;
 use crate::keys::{self, Meaning};
 use crate::node::{Node, Place, Value};
-use crate::scalar::{bytes, forwarded, milliseconds, seconds, variable_name};
+use crate::scalar::{bytes, forwarded, milliseconds, rounds, seconds, variable_name};
 use crate::server::{
     HeaderValueSource, HttpSettings, ServerConfig, ServerState, StdioSettings, TransportSettings,
 };
 use crate::template::{Template, TemplateFault};
-use crate::{helper, http};
+use crate::{ApprovalSettings, Origin, approval, helper, http};
 use plenipo_connect::ToolFilter;
 
 pub(crate) fn read_server(
@@ -50,6 +50,8 @@ struct Draft<'a> {
     max_message_bytes: Option<usize>,
     enabled_tools: Option<Vec<String>>,
     disabled_tools: Vec<String>,
+    approval: ApprovalSettings,
+    max_input_rounds: Option<u32>,
     /// Why it cannot be started yet.
     reasons: Vec<String>,
     not_yet: Vec<String>,
@@ -79,6 +81,8 @@ impl<'a> Draft<'a> {
             max_message_bytes: None,
             enabled_tools: None,
             disabled_tools: Vec::new(),
+            approval: ApprovalSettings::default(),
+            max_input_rounds: None,
             reasons: Vec::new(),
             not_yet: Vec::new(),
         }
@@ -139,6 +143,16 @@ impl<'a> Draft<'a> {
             "max_message_bytes" => self.max_message_bytes = Some(bytes(node, place)?),
             "enabled_tools" => self.enabled_tools = Some(place.strings(node)?),
             "disabled_tools" => self.disabled_tools = place.strings(node)?,
+            "default_tools_approval_mode" => {
+                self.approval.default_mode = Some(approval::mode(node, place)?);
+            }
+            "tools" => {
+                let (modes, not_yet) = approval::tools(node, place)?;
+                self.approval.tool_modes = modes;
+                self.not_yet.extend(not_yet);
+            }
+            "trust_annotations" => self.approval.trust_annotations = place.boolean(node)?,
+            "max_input_rounds" => self.max_input_rounds = Some(rounds(node, place)?),
             other => return Err(place.unknown_key(other, keys::known(self.format))),
         }
         Ok(())
@@ -276,6 +290,9 @@ impl<'a> Draft<'a> {
             tool_timeout: self.tool_timeout,
             max_message_bytes: self.max_message_bytes,
             tools: ToolFilter::new(self.enabled_tools, self.disabled_tools),
+            approval: self.approval,
+            max_input_rounds: self.max_input_rounds,
+            origin: Origin::Project,
             file: place.file.to_owned(),
             line: place.line(),
             warnings,
@@ -382,7 +399,6 @@ fn is_default(key: &str, node: &Node) -> bool {
     match (key, &node.value) {
         ("environment_id", Value::Text(text)) => text == "local",
         ("auth", Value::Text(text)) => text == "oauth",
-        ("default_tools_approval_mode", Value::Text(text)) => text == "auto",
         ("supports_parallel_tool_calls", Value::Boolean(value)) => !value,
         (_, Value::Array(items)) => items.is_empty(),
         (_, Value::Table(members)) => members.is_empty(),

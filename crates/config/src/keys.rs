@@ -16,7 +16,7 @@ pub(crate) enum Meaning {
 }
 
 /// Keys of `[mcp_servers.NAME]` that are honoured.
-const HONOURED: [&str; 18] = [
+const HONOURED: [&str; 22] = [
     "command",
     "args",
     "env",
@@ -35,21 +35,26 @@ const HONOURED: [&str; 18] = [
     "max_message_bytes",
     "enabled_tools",
     "disabled_tools",
+    "default_tools_approval_mode",
+    "tools",
+    "trust_annotations",
+    "max_input_rounds",
 ];
 
+/// Keys of `[mcp_servers.NAME.tools.TOOL]`.
+pub(crate) const TOOL: [&str; 2] = ["approval_mode", "output_token_limit"];
+
 /// Keys of `[mcp_servers.NAME]` that are known and not honoured yet.
-const NOT_YET: [&str; 11] = [
+const NOT_YET: [&str; 9] = [
     "environment_id",
     "auth",
     "startup_readiness",
     "supports_parallel_tool_calls",
     "omit_tools_from",
-    "default_tools_approval_mode",
     "scopes",
     "oauth",
     "oauth_resource",
     "name",
-    "tools",
 ];
 
 /// Keys of a server in `mcpServers`, and what the reference schema calls them.

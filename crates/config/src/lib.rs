@@ -22,6 +22,7 @@
 //! Of other programs' files, which [`Format`] tells apart, only the servers are read.
 #![forbid(unsafe_code)]
 
+mod approval;
 mod draft;
 mod environment;
 mod error;
@@ -40,6 +41,7 @@ mod toml_document;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+pub use approval::ApprovalSettings;
 pub use environment::{EnvironmentPolicy, Inherit};
 pub use error::ConfigError;
 pub use format::Format;

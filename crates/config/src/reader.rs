@@ -9,7 +9,7 @@ use crate::draft::read_server;
 use crate::error::ConfigError;
 use crate::format::{Format, looks_like_json};
 use crate::node::{Name, Node, Place, Table};
-use crate::{Config, Origin, environment, json_document, keys, toml_document};
+use crate::{Config, Origin, ServerConfig, environment, json_document, keys, toml_document};
 use plenipo_connect::ServerName;
 
 pub(crate) fn read(text: &str, file: &str, origin: Origin) -> Result<Config, ConfigError> {
@@ -119,7 +119,9 @@ fn servers(config: &mut Config, node: &Node, place: &Place<'_>) -> Result<(), Co
             config.refused.push(place.fault("is given twice; the first one counts"));
             continue;
         }
-        config.servers.insert(server, read_server(config.format, node, &place));
+        let origin = config.origin;
+        let read = read_server(config.format, node, &place);
+        config.servers.insert(server, read.map(|read| ServerConfig { origin, ..read }));
     }
     Ok(())
 }

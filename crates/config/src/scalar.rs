@@ -44,6 +44,19 @@ pub(crate) fn bytes(node: &Node, place: &Place<'_>) -> Result<usize, ConfigError
         .ok_or_else(|| place.fault("should be a number of bytes from 65536 to 1073741824"))
 }
 
+/// More than a person would answer.
+const MOST_ROUNDS: u32 = 1000;
+
+pub(crate) fn rounds(node: &Node, place: &Place<'_>) -> Result<u32, ConfigError> {
+    let Value::Integer { digits, radix } = &node.value else {
+        return Err(place.wrong_type("a whole number of rounds", &node.value));
+    };
+    u32::from_str_radix(digits, *radix)
+        .ok()
+        .filter(|rounds| *rounds <= MOST_ROUNDS)
+        .ok_or_else(|| place.fault(format!("should be a number from 0 to {MOST_ROUNDS}")))
+}
+
 pub(crate) fn variable_name(name: &str, place: &Place<'_>) -> Result<String, ConfigError> {
     if name.is_empty() || name.contains(['=', '\0']) {
         return Err(place.fault("is not the name of an environment variable"));

@@ -9,6 +9,8 @@ use plenipo_redact::Secret;
 
 use crate::error::ConfigError;
 use crate::template::{StartContext, Template};
+use crate::{ApprovalSettings, Origin};
+use plenipo_connect::Approvals;
 use plenipo_connect::ConnectOptions;
 use plenipo_connect::Endpoint;
 use plenipo_connect::HttpEndpoint;
@@ -37,6 +39,9 @@ use plenipo_connect::environment;
 /// | `tool_timeout_sec` | both | seconds | 300 |
 /// | `max_message_bytes` | both | bytes of one message of the server, 64 KiB to 1 GiB | 16 MiB |
 /// | `enabled_tools`, `disabled_tools` | both | \[string\] | every tool |
+/// | `default_tools_approval_mode`, `tools.NAME.approval_mode` | both | `auto`, `prompt`, `writes` or `approve` | `auto` |
+/// | `trust_annotations` | both | bool | false |
+/// | `max_input_rounds` | both | number | 10 |
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ServerConfig {
@@ -54,6 +59,12 @@ pub struct ServerConfig {
     pub max_message_bytes: Option<usize>,
     /// Which tools exist.
     pub tools: ToolFilter,
+    /// Which calls somebody has to approve.
+    pub approval: ApprovalSettings,
+    /// How often a call may be sent again with answers to the server's questions.
+    pub max_input_rounds: Option<u32>,
+    /// How far the file it was read from is trusted.
+    pub origin: Origin,
     /// The file it was read from, as the caller named it.
     pub file: String,
     /// Line of its table, counted from 1.
@@ -138,12 +149,20 @@ impl ServerConfig {
         }
     }
 
-    /// Puts this server's limits and filter into `options`.
+    /// Puts this server's limits, filter and rules of approval into `options`; who approves is the
+    /// host's to add.
     pub fn apply_to(&self, options: &mut ConnectOptions) {
         options.start_timeout = self.startup_timeout.unwrap_or(options.start_timeout);
         options.tool_timeout = self.tool_timeout.unwrap_or(options.tool_timeout);
         options.max_message_bytes = self.max_message_bytes.unwrap_or(options.max_message_bytes);
         options.filter = self.tools.clone();
+        options.max_input_rounds = self.max_input_rounds.unwrap_or(options.max_input_rounds);
+        let mut approvals = Approvals::default();
+        approvals.default_mode = self.approval.default_mode;
+        approvals.tool_modes.clone_from(&self.approval.tool_modes);
+        approvals.trust_annotations = self.approval.trust_annotations;
+        approvals.binding = self.origin == Origin::Managed;
+        options.approvals = Some(approvals);
     }
 }
 

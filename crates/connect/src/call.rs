@@ -4,6 +4,7 @@
 //! [`is_error`](CallOutcome::is_error); an error answer of the server is
 //! [`Fault::Peer`]; everything else is local.
 
+mod attempt;
 mod cancel;
 mod checks;
 mod flight;
@@ -15,7 +16,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plenipo_authority::{AuthorityChanged, CapturedAuthority, CredentialPin};
+use plenipo_authority::{CapturedAuthority, CredentialPin};
 use plenipo_schema::SchemaFault;
 use plenipo_wire::views::{CallResult, ResultType, TaskView};
 use plenipo_wire::{Fragment, RawValue, ViewError, object};
@@ -23,9 +24,10 @@ use plenipo_wire::{Fragment, RawValue, ViewError, object};
 pub use cancel::{Cancellation, Canceller};
 pub use progress::{ProgressObserver, ProgressUpdate};
 
-use rounds::{Attempt, Need, Retry, Rounds};
+use attempt::CallAttempt;
+use rounds::{Attempt as _, Need, Retry, Rounds};
 
-use crate::catalog::{Catalog, Lookup, Tool};
+use crate::catalog::{Lookup, Tool};
 use crate::connection::Connection;
 use crate::error::{ConnectError, Fault, Operation};
 use crate::input::InputHandler;
@@ -60,6 +62,9 @@ pub struct CallRequest {
     /// Asks a modern server to log from this level on while it handles the call
     /// ([`Event::Log`](crate::observer::Event::Log)); it does not log unasked.
     pub log_level: Option<LogLevel>,
+    /// A person asked for exactly this call: it needs no further approval, unless an administrator's
+    /// rules say so.
+    pub asked_by_person: bool,
     /// Cancels the call from outside. Dropping the call's future cancels it too.
     pub cancel: Option<Cancellation>,
     /// The tool as it was when the call was prepared; refused when it is another by now.
@@ -119,6 +124,7 @@ impl CallRequest {
             progress: None,
             input: None,
             log_level: None,
+            asked_by_person: false,
             cancel: None,
             prepared: None,
             check_schemas: true,
@@ -215,6 +221,7 @@ impl Connection {
         }
         may_call(catalog.find(&request.tool), request).map_err(RequestFault::Fault)?;
         self.check_arguments(&catalog, request)?;
+        let catalog = self.approved_catalog(&flight, request, catalog).await?;
         let attempt = CallAttempt { connection: self, flight: &flight, request, catalog };
         let need = match attempt.send(&Retry::default()).await {
             Ok(result) => match Read::of(result, request).map_err(RequestFault::Fault)? {
@@ -237,20 +244,6 @@ impl Connection {
             Ok(Read::Needs(_)) => Err(RequestFault::Fault(unfinished("input_required"))),
             Err(fault) => Err(RequestFault::Fault(fault)),
         }
-    }
-
-    /// What a retry would be sent under has to be what the call was accepted under, in all five.
-    pub(crate) async fn ensure_same_authority(
-        &self,
-        captured: &CapturedAuthority,
-    ) -> Result<(), RequestFault> {
-        let now = self.capture(captured.state().cloned()).await;
-        captured.ensure_same(&now).map_err(|changed| {
-            RequestFault::Fault(Fault::AuthorityChanged {
-                captured: "the first round of the call".to_owned(),
-                actual: format!("another one ({})", parts(&changed)),
-            })
-        })
     }
 
     /// The authority has to be this connection's.
@@ -280,52 +273,6 @@ impl Connection {
             return Err(Fault::AuthorityChanged { captured, actual });
         }
         Ok(())
-    }
-}
-
-fn parts(changed: &AuthorityChanged) -> String {
-    changed.parts.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
-}
-
-/// A call that can be sent again, in rounds.
-struct CallAttempt<'a> {
-    connection: &'a Connection,
-    flight: &'a flight::Flight<'a>,
-    request: &'a CallRequest,
-    /// Held to the end: what was agreed about the tool is what is called.
-    catalog: Arc<Catalog>,
-}
-
-impl Attempt for CallAttempt<'_> {
-    async fn send(&self, retry: &Retry) -> Result<Box<RawValue>, RequestFault> {
-        let &Self { connection, flight, request, ref catalog } = self;
-        if !retry.is_first() {
-            connection.ensure_same_authority(&request.authority).await?;
-        }
-        let tool = may_call(catalog.find(&request.tool), request).map_err(RequestFault::Fault)?;
-        let sent = connection.era_stamp();
-        match flight.fly(tool, retry).await {
-            Err(fault) if connection.is_of_another_era(sent, &fault) => {
-                connection.renegotiate(sent, fault).await?;
-                flight.fly(tool, retry).await
-            }
-            Err(RequestFault::Peer(error)) if connection.has_old_schema(&error) => {
-                let catalog = flight.catalog_after(catalog.revision()).await?;
-                let found = catalog.find(&request.tool);
-                let tool = may_call(found, request).map_err(RequestFault::Fault)?;
-                connection.check_arguments(&catalog, request)?;
-                flight.fly(tool, retry).await
-            }
-            landed => landed,
-        }
-    }
-
-    async fn cancelled(&self) -> Fault {
-        Fault::Cancelled { reason: Some(self.flight.cancelled().await) }
-    }
-
-    fn spent_asking(&self, time: Duration) {
-        self.flight.spent_asking(time);
     }
 }
 

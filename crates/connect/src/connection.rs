@@ -18,6 +18,7 @@ use plenipo_wire::{Fragment, object};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::approval::Approved;
 use crate::call::mirror::drop_badly_annotated;
 use crate::catalog::{self, Catalog};
 use crate::changes::List;
@@ -44,6 +45,7 @@ pub struct Connection {
     agreed_era: AgreedEra,
     agreement: Agreement,
     opt_in: bool,
+    pub(crate) approved: Approved,
     catalog: Mutex<Option<Listing>>,
     backing: Backing,
 }
@@ -122,7 +124,8 @@ impl Connection {
         let opt_in = opt_in.advertised;
         backing.agreed(opt_in);
         let agreed_era = AgreedEra::new(agreement.era.clone(), modern);
-        Self { peer, options, agreed_era, agreement, opt_in, catalog, backing }
+        let approved = Approved::default();
+        Self { peer, options, agreed_era, agreement, opt_in, approved, catalog, backing }
     }
 
     /// Under which name the server is configured.

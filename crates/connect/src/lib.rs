@@ -37,6 +37,7 @@
 //! and time has to be running.
 #![forbid(unsafe_code)]
 
+pub mod approval;
 mod backoff;
 pub mod call;
 pub mod catalog;
@@ -70,6 +71,7 @@ pub mod tasks;
 pub mod text;
 pub mod transport;
 
+pub use approval::{Approval, ApprovalMode, Approvals, Approver};
 pub use call::{CallOutcome, CallRequest, Cancellation, Canceller};
 pub use catalog::{Catalog, Lookup, Tool, ToolFilter};
 pub use changes::{Change, ChangeFilter};

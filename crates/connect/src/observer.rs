@@ -2,6 +2,7 @@
 
 use plenipo_wire::RawValue;
 
+use crate::approval::ApprovalDecision;
 use crate::server_name::ServerName;
 
 /// Receives events. Called on the task that reads from the server: return quickly, never block.
@@ -34,6 +35,15 @@ pub enum Event<'a> {
         server: &'a ServerName,
         /// The notification's parameters, raw.
         params: &'a RawValue,
+    },
+    /// Whether a call may be made, and who says so. Comes before anything of the call is sent.
+    Approval {
+        /// Whose tool.
+        server: &'a ServerName,
+        /// As the server spells it.
+        tool: &'a str,
+        /// The decision.
+        decision: ApprovalDecision,
     },
     /// The server's tool list changed; the next use lists again. Told once until then.
     ToolsChanged {

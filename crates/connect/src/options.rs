@@ -7,6 +7,7 @@ use std::time::Duration;
 use plenipo_authority::EnvironmentId;
 use plenipo_wire::DEFAULT_MAX_MESSAGE_BYTES;
 
+use crate::approval::Approvals;
 use crate::catalog::ToolFilter;
 use crate::input::{InputHandler, InputOffer};
 use crate::launcher::LauncherProvider;
@@ -38,6 +39,7 @@ use crate::transport::stdio::{ProcessGroups, Spawner};
 /// | `max_input_rounds` | 10 a call |
 /// | `spawner` | [`ProcessGroups`]: local servers are children of this process |
 /// | `memory` | none: everything is asked anew |
+/// | `approvals` | none: the host decides before it calls |
 /// | `observer` | silent |
 #[derive(Clone)]
 #[non_exhaustive]
@@ -76,6 +78,8 @@ pub struct ConnectOptions {
     pub spawner: Arc<dyn Spawner>,
     /// What earlier connections learnt.
     pub memory: Option<Arc<dyn Memory>>,
+    /// Which calls somebody has to approve; `None` leaves that to the host, before it calls.
+    pub approvals: Option<Approvals>,
     /// Who hears about warnings and stderr.
     pub observer: Arc<dyn Observer>,
 }
@@ -147,6 +151,7 @@ impl Default for ConnectOptions {
             client: ClientIdentity::default(),
             http: HttpClient::default(),
             input: None,
+            approvals: None,
             max_input_rounds: DEFAULT_INPUT_ROUNDS,
             spawner: Arc::new(ProcessGroups::new()),
             memory: None,

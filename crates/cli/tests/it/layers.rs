@@ -158,7 +158,7 @@ fn check_lists_every_fault_of_every_layer() {
     let config = bench.configuration(
         "[mcp_servers.a]\ncomand = \"x\"\n[mcp_servers.b]\nurl = \"ftp://x\"\n\
          [mcp_servers.c]\ncommand = \"c\"\nscope = []\n[mcp_servers.\"a b\"]\ncommand = \"x\"\n\
-         [mcp_servers.later]\ncommand = \"x\"\ntools = { t = { approval_mode = \"prompt\" } }\n\
+         [mcp_servers.later]\ncommand = \"x\"\ntools = { t = { output_token_limit = 9 } }\n\
          [permissions.p]\nextend = \":workspace\"\n",
     );
     bench.fixture.file(
@@ -177,7 +177,7 @@ fn check_lists_every_fault_of_every_layer() {
     fault FIXTURE/plenipo.toml:14: permissions.p.extend: unknown key
           hint: did you mean `extends`?
     fault WORKSPACE/plenipo.toml:1: `mcp_servers.a` takes the name of the server `a` of your configuration, which a project's file may not
-    note  FIXTURE/plenipo.toml:10: `later` is disabled: not honoured yet: `tools`
+    note  FIXTURE/plenipo.toml:10: `later` is disabled: not honoured yet: `tools.*.output_token_limit`
     note  WORKSPACE/plenipo.toml: is not used: it is not trusted
     6 faults in FIXTURE/plenipo.toml, WORKSPACE/plenipo.toml
     "#);

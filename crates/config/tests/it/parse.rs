@@ -30,6 +30,10 @@ tool_timeout_sec = 1_0
 max_message_bytes = 65_536
 enabled_tools = ["a", "b"]
 disabled_tools = ["b"]
+default_tools_approval_mode = "writes"
+tools = { a = { approval_mode = "approve" }, "odd name" = { approval_mode = "prompt" } }
+trust_annotations = true
+max_input_rounds = 3
 
 [mcp_servers.off]
 command = "x"
@@ -123,6 +127,11 @@ fn a_fault_names_file_line_key_and_the_nearest_known_key() {
         "command = \"x\"\ntool_timeout_sec = -1",
         "command = \"x\"\ntool_timeout_sec = nan",
         "command = \"x\"\nmax_message_bytes = 65535",
+        "command = \"x\"\ndefault_tools_approval_mode = \"never\"",
+        "command = \"x\"\ntools = { a = { approval_mod = \"auto\" } }",
+        "command = \"x\"\ntools.a.approval_mode = true",
+        "command = \"x\"\nmax_input_rounds = 1001",
+        "command = \"x\"\nmax_input_rounds = 1.5",
         "command = \"x\"\nstartup_timeout_ms = 1.5",
         "command = \"x\"\nurl = \"https://x\"",
         "command = \"x\"\nbearer_token = \"secret\"",
@@ -280,7 +289,7 @@ proptest! {
     ) {
         let keys = ["command", "args", "env", "env_vars", "cwd", "enabled", "required",
             "startup_timeout_sec", "startup_timeout_ms", "tool_timeout_sec", "max_message_bytes", "enabled_tools",
-            "disabled_tools", "url", &key];
+            "disabled_tools", "default_tools_approval_mode", "tools", "max_input_rounds", "url", &key];
         let known = keys[index.index(keys.len())];
         for origin in [Origin::Managed, Origin::User, Origin::Project] {
             std::hint::black_box(parse(&text, "f", origin).is_ok());

@@ -157,6 +157,12 @@ pub enum Fault {
     /// An argument that has to be a header as well cannot be one; nothing was sent.
     #[error("{0}")]
     ArgumentHeader(ValueFault),
+    /// The rules want the call to be approved, and it was not; nothing was sent.
+    #[error("{}", not_approved(*asked))]
+    NotApproved {
+        /// Somebody was asked and refused; else there was nobody to ask.
+        asked: bool,
+    },
     /// What the server asked for in return could not be answered.
     #[error("{0}")]
     Input(InputFault),
@@ -309,6 +315,7 @@ impl Fault {
             Self::Skill(_)
             | Self::ToolDisabled
             | Self::ToolChanged
+            | Self::NotApproved { .. }
             | Self::AuthorityChanged { .. }
             | Self::Attach(_) => ErrorKind::Refused,
         }
@@ -349,6 +356,11 @@ impl Fault {
             Self::UnsupportedVersion { .. } => "update the server".to_owned(),
             Self::BadAnswer { .. } | Self::ResultType { .. } | Self::Listing(_) => {
                 "the server breaks the protocol: update it, or tell its author".to_owned()
+            }
+            Self::NotApproved { asked: false } => {
+                "call it where somebody can be asked, or see `approval_mode` in the server's \
+                 configuration"
+                    .to_owned()
             }
             Self::NotReading { .. } => "the server is stuck: start it anew".to_owned(),
             Self::ToolChanged => "look at the tool again, then call it".to_owned(),
@@ -404,6 +416,13 @@ impl Fault {
 
 fn searched_in(path: Option<&str>) -> String {
     path.map(|path| format!(" in PATH `{path}`")).unwrap_or_default()
+}
+
+fn not_approved(asked: bool) -> &'static str {
+    match asked {
+        true => "the call was not approved",
+        false => "the call needs approval, and nobody is there to give it",
+    }
 }
 
 fn timed_out(limit: Duration, total: bool) -> String {

@@ -7,6 +7,7 @@
     reason = "helpers of tests are tests too"
 )]
 
+mod approval;
 mod authority;
 mod calls;
 mod cases;

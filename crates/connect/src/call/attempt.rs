@@ -1,0 +1,128 @@
+//! The sends of one call: approved before the first, under one authority in all.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use plenipo_authority::{AuthorityChanged, CapturedAuthority};
+use plenipo_wire::RawValue;
+use tokio::time::Instant;
+
+use super::flight::Flight;
+use super::rounds::{Attempt, Retry};
+use super::{CallRequest, may_call};
+use crate::approval::{ApprovalDecision, Pending};
+use crate::catalog::Catalog;
+use crate::connection::Connection;
+use crate::error::Fault;
+use crate::observer::Event;
+use crate::peer::RequestFault;
+
+/// A call that can be sent again, in rounds.
+pub(super) struct CallAttempt<'a> {
+    pub(super) connection: &'a Connection,
+    pub(super) flight: &'a Flight<'a>,
+    pub(super) request: &'a CallRequest,
+    /// Held to the end: what was agreed about the tool is what is called.
+    pub(super) catalog: Arc<Catalog>,
+}
+
+impl Attempt for CallAttempt<'_> {
+    async fn send(&self, retry: &Retry) -> Result<Box<RawValue>, RequestFault> {
+        let &Self { connection, flight, request, ref catalog } = self;
+        if !retry.is_first() {
+            connection.ensure_same_authority(&request.authority).await?;
+        }
+        let tool = may_call(catalog.find(&request.tool), request).map_err(RequestFault::Fault)?;
+        let sent = connection.era_stamp();
+        match flight.fly(tool, retry).await {
+            Err(fault) if connection.is_of_another_era(sent, &fault) => {
+                connection.renegotiate(sent, fault).await?;
+                flight.fly(tool, retry).await
+            }
+            Err(RequestFault::Peer(error)) if connection.has_old_schema(&error) => {
+                let catalog = flight.catalog_after(catalog.revision()).await?;
+                let found = catalog.find(&request.tool);
+                let tool = may_call(found, request).map_err(RequestFault::Fault)?;
+                connection.check_arguments(&catalog, request)?;
+                flight.fly(tool, retry).await
+            }
+            landed => landed,
+        }
+    }
+
+    async fn cancelled(&self) -> Fault {
+        Fault::Cancelled { reason: Some(self.flight.cancelled().await) }
+    }
+
+    fn spent_asking(&self, time: Duration) {
+        self.flight.spent_asking(time);
+    }
+}
+
+impl Connection {
+    /// Has the call approved where the rules want that; gives the catalog in which the tool still is
+    /// what was approved.
+    pub(super) async fn approved_catalog(
+        &self,
+        flight: &Flight<'_>,
+        request: &CallRequest,
+        mut catalog: Arc<Catalog>,
+    ) -> Result<Arc<Catalog>, RequestFault> {
+        let Some(rules) = &self.options.approvals else { return Ok(catalog) };
+        if rules.trust_annotations && catalog.is_remembered() {
+            // Hints count only as the server gives them now.
+            catalog = flight.catalog_after(0).await?;
+        }
+        let tool = may_call(catalog.find(&request.tool), request).map_err(RequestFault::Fault)?;
+        let pending = Pending {
+            rules,
+            approved: &self.approved,
+            server: self.name(),
+            tool,
+            arguments: request.arguments.as_ref(),
+            by_person: request.asked_by_person,
+        };
+        let begun = Instant::now();
+        let decision = tokio::select! {
+            biased;
+            reason = flight.cancelled() => {
+                return Err(RequestFault::Fault(Fault::Cancelled { reason: Some(reason) }));
+            }
+            decision = pending.decide() => decision,
+        };
+        flight.spent_asking(begun.elapsed());
+        let (server, name) = (self.name(), tool.name());
+        self.options.observer.event(&Event::Approval { server, tool: name, decision });
+        if !decision.allows() {
+            let asked = decision == ApprovalDecision::Refused;
+            return Err(RequestFault::Fault(Fault::NotApproved { asked }));
+        }
+        if decision != ApprovalDecision::Approver {
+            return Ok(catalog);
+        }
+        // A person takes their time: what they approved has to be what is called.
+        let now = flight.catalog().await?;
+        match may_call(now.find(name), request).map_err(RequestFault::Fault)? == tool {
+            true => Ok(now),
+            false => Err(RequestFault::Fault(Fault::ToolChanged)),
+        }
+    }
+
+    /// What a retry would be sent under has to be what the call was accepted under, in all five.
+    async fn ensure_same_authority(
+        &self,
+        captured: &CapturedAuthority,
+    ) -> Result<(), RequestFault> {
+        let now = self.capture(captured.state().cloned()).await;
+        captured.ensure_same(&now).map_err(|changed| {
+            RequestFault::Fault(Fault::AuthorityChanged {
+                captured: "the first round of the call".to_owned(),
+                actual: format!("another one ({})", parts(&changed)),
+            })
+        })
+    }
+}
+
+fn parts(changed: &AuthorityChanged) -> String {
+    changed.parts.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
