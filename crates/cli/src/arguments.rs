@@ -180,6 +180,12 @@ pub(crate) struct CallArguments {
     /// How long to wait for the answer: 30s, 2m, 500ms [default: the server's tool_timeout_sec].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) timeout: Option<Duration>,
+    /// Answer for a form that the server asks to have filled in: key=value, typed by the form, or key:=JSON.
+    ///
+    /// What is not given is asked on the terminal, if there is one; a server that asks where nobody can be asked gets
+    /// no answer.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) input: Vec<String>,
     /// Put images, audio and other content that is not text into files in DIR.
     #[arg(long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,

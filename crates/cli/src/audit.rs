@@ -32,6 +32,9 @@ struct Record<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     authority: Option<String>,
     decision: &'a str,
+    /// Who approved the call, where the server has rules for that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    approval: Option<&'static str>,
     outcome: &'a str,
     duration_ms: u128,
 }
@@ -64,6 +67,7 @@ impl Audit {
         &mut self,
         (server, tool): (&str, &str),
         authority: Option<String>,
+        approval: Option<&'static str>,
         ending: Ending,
     ) -> Result<(), Failure> {
         let Some(file) = &mut self.file else { return Ok(()) };
@@ -74,6 +78,7 @@ impl Audit {
             tool,
             authority,
             decision: ending.decision(),
+            approval,
             outcome: ending.outcome(),
             duration_ms: elapsed.as_millis(),
         };

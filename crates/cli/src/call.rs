@@ -6,17 +6,21 @@ mod schema;
 mod target;
 
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use plenipo_authority::{CapturedAuthority, SandboxState};
+use plenipo_connect::approval::ApprovalDecision;
 use plenipo_connect::catalog::Tool;
-use plenipo_connect::{CallOutcome, CallRequest, Connection, Fault, Member};
+use plenipo_connect::{
+    Approver, CallOutcome, CallRequest, Connection, Endpoint, Fault, InputHandler, Member,
+};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::arguments::{CallArguments, Global};
 use crate::audit::{Audit, Ending};
 use crate::authority::{self, InForce, ProfileChoice};
 use crate::failure::{Code, Failure};
+use crate::person::{Answers, Given, Person};
 use crate::reach::Host;
 use crate::serve::run_to_end;
 use crate::settings::Settings;
@@ -32,6 +36,8 @@ pub(crate) fn run(global: &Global, arguments: CallArguments) -> Result<ExitCode,
     let settings = Settings::load_in(global.config.as_deref(), arguments.directory.as_deref())?;
     let target = Target::find(&settings, &arguments.target)?;
     let inputs = Inputs::read(&arguments)?;
+    let person = Person::at_terminal();
+    let answers = Arc::new(Answers::new(person.clone(), Given::read(&arguments.input)?));
     // Before the authority is worked out: the file is protected like the configuration.
     let audit = Audit::open(settings.audit_file())?;
     let choice = ProfileChoice {
@@ -41,6 +47,9 @@ pub(crate) fn run(global: &Global, arguments: CallArguments) -> Result<ExitCode,
     let in_force = authority::in_force(&settings, choice)?;
     let call = Call {
         inputs,
+        person,
+        answers,
+        decided: Arc::default(),
         state: authority::capture(&in_force.state)?,
         global,
         arguments,
@@ -58,6 +67,11 @@ pub(crate) fn run(global: &Global, arguments: CallArguments) -> Result<ExitCode,
 struct Call<'a> {
     global: &'a Global,
     inputs: Inputs,
+    /// Who can be asked.
+    person: Option<Arc<Person>>,
+    /// What servers are answered with.
+    answers: Arc<Answers>,
+    decided: Arc<OnceLock<ApprovalDecision>>,
     arguments: CallArguments,
     target: Target,
     in_force: InForce,
@@ -80,7 +94,7 @@ impl Call<'_> {
         let connection = match started {
             Ok(connection) => connection,
             Err(failure) => {
-                audit.record(self.names(), None, Ending::Failed(failure.code()))?;
+                audit.record(self.names(), None, None, Ending::Failed(failure.code()))?;
                 return Err(failure);
             }
         };
@@ -91,7 +105,11 @@ impl Call<'_> {
             outcome = self.call_on(&connection, authority) => outcome,
             code = interruption.wait() => Err(interrupted(code)),
         };
-        let recorded = audit.record(self.names(), Some(digest), ending(&outcome));
+        let decided = self.decided.get().map(|decision| decision.name());
+        let recorded = audit.record(self.names(), Some(digest), decided, ending(&outcome));
+        for key in self.answers.unused() {
+            terminal::warn(&format!("the server asked for no input `{key}`"));
+        }
         // The answer is shown before the server is waited for: it may take its time to end. So may its reader.
         let (rendered, code) = match outcome.and_then(|outcome| self.render(outcome)) {
             Ok(rendered) => rendered,
@@ -116,7 +134,17 @@ impl Call<'_> {
 
     async fn connect(&self, settings: &Settings) -> Result<Connection, Failure> {
         let host = Host::new(self.global, settings, &self.in_force.state.cwd);
-        let Member { name, endpoint, mut options, .. } = self.target.server.member(&host)?;
+        let host = host.deciding(&self.decided);
+        let Member { name, mut endpoint, mut options, .. } = self.target.server.member(&host)?;
+        if !self.answers.is_nobody() {
+            options.input = Some(Arc::clone(&self.answers) as Arc<dyn InputHandler>);
+            if let Endpoint::Http(http) = &mut endpoint {
+                http.server_stream(true); // an older server may ask there
+            }
+        }
+        if let (Some(approvals), Some(person)) = (&mut options.approvals, &self.person) {
+            approvals.approver = Some(Arc::clone(person) as Arc<dyn Approver>);
+        }
         if let Some(limit) = self.arguments.max_message_size {
             options.max_message_bytes = limit;
         }
@@ -141,6 +169,7 @@ impl Call<'_> {
         request.check_schemas = !self.arguments.unchecked;
         request.timeout = self.arguments.timeout;
         request.max_total = self.arguments.timeout;
+        request.asked_by_person = true;
         let verbose = self.global.verbose;
         // Asked for always: whether a call lives on its progress must not depend on who listens.
         request.progress = Some(Arc::new(move |update| {

@@ -15,6 +15,7 @@ mod guard;
 mod keeper;
 mod man;
 mod memory;
+mod person;
 mod reach;
 mod sandbox;
 mod serve;

@@ -11,8 +11,8 @@ mod quote;
 mod url;
 
 use std::io::{BufRead as _, IsTerminal as _};
+use std::sync::Arc;
 use std::sync::mpsc as blocking;
-use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 
 use plenipo_connect::input::{
     Completion, InputAnswer, InputFuture, InputHandler, InputKind, InputOffer, InputRefusal,
@@ -149,12 +149,11 @@ impl Talk<'_> {
 pub(crate) struct Answers {
     person: Option<Arc<Person>>,
     given: Given,
-    unanswered: StdMutex<Vec<String>>,
 }
 
 impl Answers {
     pub(crate) fn new(person: Option<Arc<Person>>, given: Given) -> Self {
-        Self { person, given, unanswered: StdMutex::default() }
+        Self { person, given }
     }
 
     /// Whether there is anything to answer with.
@@ -177,9 +176,6 @@ impl Answers {
                 Err(reason) => {
                     let server = &request.server;
                     terminal::warn(&format!("server `{server}` asks for input: {reason}"));
-                    let mut unanswered =
-                        self.unanswered.lock().unwrap_or_else(PoisonError::into_inner);
-                    unanswered.push(reason);
                     InputAnswer::Cancel
                 }
             },

@@ -4,9 +4,10 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use plenipo_config::{Inherit, ServerConfig, ServerState, StartContext, TransportSettings};
+use plenipo_connect::approval::ApprovalDecision;
 use plenipo_connect::memory::Memory;
 use plenipo_connect::observer::{Event, Observer};
 use plenipo_connect::{
@@ -50,6 +51,8 @@ pub(crate) struct Host<'a> {
     environment: Vec<(OsString, OsString)>,
     /// Made when the first local server is about to start.
     keeper: OnceCell<Option<Keeper>>,
+    /// Who said that the call may be made.
+    decided: Arc<OnceLock<ApprovalDecision>>,
 }
 
 impl Reachable {
@@ -148,7 +151,8 @@ impl<'a> Host<'a> {
             env::data_directory().map(|data| Arc::new(Files::below(&data)) as Arc<dyn Memory>);
         let directory = directory.to_path_buf();
         let (launcher, keeper) = (Arc::new(launcher), OnceCell::new());
-        Self { global, launcher, http, memory, directory, environment, keeper }
+        let decided = Arc::default();
+        Self { global, launcher, http, memory, directory, environment, keeper, decided }
     }
 
     /// Nothing that a local server starts is left when this program ends, however it ends.
@@ -165,9 +169,17 @@ impl<'a> Host<'a> {
         }
     }
 
+    /// Where the first decision about a call is kept.
+    #[must_use]
+    pub(crate) fn deciding(mut self, decided: &Arc<OnceLock<ApprovalDecision>>) -> Self {
+        self.decided = Arc::clone(decided);
+        self
+    }
+
     fn options(&self) -> ConnectOptions {
         let mut options = ConnectOptions::default();
-        options.observer = Arc::new(Voice { verbose: self.global.verbose });
+        let decided = Arc::clone(&self.decided);
+        options.observer = Arc::new(Voice { verbose: self.global.verbose, decided });
         options.launcher = Arc::clone(&self.launcher);
         options.http = self.http.clone();
         options
@@ -221,6 +233,7 @@ impl Unreachable {
 /// What a connection has to say, on stderr.
 struct Voice {
     verbose: bool,
+    decided: Arc<OnceLock<ApprovalDecision>>,
 }
 
 impl Observer for Voice {
@@ -229,6 +242,9 @@ impl Observer for Voice {
         match event {
             Event::Warning { server, text } => {
                 terminal::warn(&format!("server `{server}`: {text}"))
+            }
+            Event::Approval { decision, .. } => {
+                self.decided.get_or_init(|| *decision);
             }
             Event::Stderr { server, line } if self.verbose => dim(format!("[{server}] {line}")),
             Event::Log { server, params } if self.verbose => {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use plenipo_config::ConfigError;
 use plenipo_config::{HeaderValueSource, ServerConfig, ServerState, Template, TransportSettings};
+use plenipo_connect::ApprovalMode;
 use plenipo_redact::{REDACTED, is_secret_header, redacted_url};
 use serde_json::{Value, json};
 
@@ -83,12 +84,22 @@ impl Row<'_> {
                     "transport": transport(server),
                     "required": server.required,
                     "startup_timeout_sec": server.startup_timeout.as_ref().map(Duration::as_secs_f64),
+                    "default_tools_approval_mode": server.approval.default_mode.map(ApprovalMode::name),
+                    "tools": tool_modes(server),
+                    "trust_annotations": server.approval.trust_annotations,
+                    "max_input_rounds": server.max_input_rounds,
                     "tool_timeout_sec": server.tool_timeout.as_ref().map(Duration::as_secs_f64),
                     "source": source(server.line),
                 })
             }
         }
     }
+}
+
+/// The tools that have a mode of their own.
+fn tool_modes(server: &ServerConfig) -> Value {
+    let modes = server.approval.tool_modes.iter();
+    modes.map(|(tool, mode)| (tool.clone(), json!({ "approval_mode": mode.name() }))).collect()
 }
 
 /// The command line or the URL.

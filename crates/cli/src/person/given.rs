@@ -62,9 +62,7 @@ impl Given {
         let fault = |fault: plenipo_connect::input::FormFault| fault.to_string();
         Some(match value {
             Value::Text(text) => field.parse(text).map_err(fault),
-            Value::Json(json) => {
-                field.check(json.as_raw()).map(|()| json.clone()).map_err(fault)
-            }
+            Value::Json(json) => field.check(json.as_raw()).map(|()| json.clone()).map_err(fault),
         })
     }
 
@@ -85,7 +83,8 @@ impl Given {
                 object.fragment(name, value);
             }
         });
-        form.complete(Some(content.as_raw())).map_err(|fault| format!("{fault}: give it with --input"))
+        form.complete(Some(content.as_raw()))
+            .map_err(|fault| format!("{fault}: give it with --input"))
     }
 
     /// Keys that no form had.

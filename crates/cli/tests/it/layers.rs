@@ -59,6 +59,10 @@ fn a_file_that_was_named_is_the_users_wherever_it_lies() {
 
 /// The program with a managed file, which is made in a mount namespace of its own: there is no other way to have one.
 fn with_managed(bench: &Bench, text: &str, words: &[&str]) -> Option<Ran> {
+    managed_command(bench, text, words).map(|mut command| Ran::of(command.output().unwrap()))
+}
+
+pub(crate) fn managed_command(bench: &Bench, text: &str, words: &[&str]) -> Option<Command> {
     let unshare = plenipo_testkit::find_tool("unshare");
     if !requires("unshare, and root", unshare.is_some() && is_root()) {
         return None;
@@ -77,7 +81,7 @@ fn with_managed(bench: &Bench, text: &str, words: &[&str]) -> Option<Ran> {
         .env_clear()
         .env("HOME", &bench.home)
         .env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin");
-    Some(Ran::of(command.output().unwrap()))
+    Some(command)
 }
 
 #[test]

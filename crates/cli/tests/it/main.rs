@@ -22,6 +22,7 @@ mod layers;
 mod limited;
 mod names;
 mod peers;
+mod person;
 mod reference;
 mod rungs;
 mod sandbox;

@@ -83,5 +83,6 @@ impl InputFault {
 
 /// For a server that has to ask a person, where none can be asked.
 pub(super) fn ask_hint() -> String {
-    "the server has to ask a person: call it from a terminal".to_owned()
+    "the server has to ask a person: call it from a terminal, or give the answers with `--input`"
+        .to_owned()
 }
