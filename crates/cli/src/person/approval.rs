@@ -36,11 +36,11 @@ fn arguments(raw: &str) -> String {
     let text = indented(raw);
     let cut = text.char_indices().nth(SHOWN).map(|(at, _)| at);
     let shown = cut.and_then(|at| text.get(..at)).unwrap_or(&text);
-    let mut shown = terminal::harmless(shown);
-    if cut.is_some() {
-        shown.push_str(&format!("\n… cut: the whole is {} bytes", raw.len()));
+    let shown = terminal::harmless(shown);
+    match cut {
+        Some(_) => format!("{shown}\n… cut: the whole is {} bytes", raw.len()),
+        None => shown,
     }
-    shown
 }
 
 /// One member a line, nested ones as they are.

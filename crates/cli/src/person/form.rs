@@ -159,18 +159,14 @@ fn question(field: &Field, default: Option<&Fragment>) -> String {
         Some(title) => format!("{title} ({name})"),
         None => name,
     };
-    let mut question = terminal::stderr().bold(&name);
-    if let Some(kind) = expectation(&field.kind) {
-        question.push_str(", ");
-        question.push_str(&kind);
-    }
-    match default {
-        Some(default) => question.push_str(&format!(" [{}]", displayed(default))),
-        None if !field.required => question.push_str(" (optional)"),
-        None => {}
-    }
-    question.push_str(": ");
-    question
+    let name = terminal::stderr().bold(&name);
+    let kind = expectation(&field.kind).map(|kind| format!(", {kind}")).unwrap_or_default();
+    let default = match default {
+        Some(default) => format!(" [{}]", displayed(default)),
+        None if !field.required => " (optional)".to_owned(),
+        None => String::new(),
+    };
+    format!("{name}{kind}{default}: ")
 }
 
 fn expectation(kind: &FieldKind) -> Option<String> {
