@@ -49,15 +49,20 @@ pub trait InputHandler: Send + Sync {
     ) -> InputFuture<'a, Result<InputAnswer, InputRefusal>>;
 
     /// Waits until a person is done behind a URL that a call depends on: the call is repeated when
-    /// this returns. Only servers of revision 2025-11-25 have such calls. By default the server's
-    /// own notice is waited for; a host with somebody to ask should let them say so too.
+    /// this returns, or after ten minutes. Only servers of revision 2025-11-25 have such calls. By
+    /// default the server's own notice is waited for, if it announced one; a host with somebody to
+    /// ask should let them say so too.
     fn finished<'a>(
         &'a self,
         request: &'a InputRequest,
         completion: Completion,
     ) -> InputFuture<'a, ()> {
-        let _ = request;
-        Box::pin(completion.wait())
+        let announced = matches!(&request.kind, InputKind::Url { elicitation_id: Some(_), .. });
+        Box::pin(async move {
+            if announced {
+                completion.wait().await;
+            }
+        })
     }
 }
 

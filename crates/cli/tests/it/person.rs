@@ -96,6 +96,19 @@ fn a_form_is_filled_in_on_the_terminal() {
 }
 
 #[test]
+fn a_modern_servers_question_is_asked_on_the_terminal_too() {
+    let bench = Bench::new();
+    let Some(config) = asking(&bench, "") else { return };
+    let config = bench.configuration(&config.replace("asks.py", "mrtr.py"));
+    let command = bench.command(["call", "--config", &config, "asks.ask"]);
+    let ran = on_terminal(command, &[("sure, yes or no (optional): ", "y\n"), ("Send this", "\n")]);
+    let answer = r#"{"k": {"action": "accept", "content": {"sure": true}}}"#;
+    assert!(ran.expect(0).stdout.contains(answer), "{}", ran.stdout);
+    let ran = bench.run(["call", "--config", &config, "asks.ask"]);
+    assert!(ran.expect(4).stderr.contains("was not offered"), "{}", ran.stderr);
+}
+
+#[test]
 fn a_form_is_declined_cancelled_or_left_by_keys() {
     let bench = Bench::new();
     let Some(config) = asking(&bench, "") else { return };

@@ -14,7 +14,7 @@ use plenipo_wire::object::{self, non_null};
 use plenipo_wire::protocol::{error_code, methods};
 use plenipo_wire::views::ResultType;
 use plenipo_wire::{Fragment, RawValue};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::error::{Fault, InputFault, PeerError};
 use crate::input::asks::Asks;
@@ -27,6 +27,8 @@ const QUESTIONS: usize = 64;
 /// Before the first retry that has nothing new to say; doubled each time.
 const PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// For a person to get done what is behind a URL.
+const LONGEST_ERRAND: Duration = Duration::from_secs(600);
 
 /// A request that can be sent again.
 pub(crate) trait Attempt {
@@ -245,7 +247,8 @@ impl Rounds<'_> {
             if !is_accepted(&answer) {
                 return Err(input(InputFault::UrlDeclined));
             }
-            asker.handler.finished(question, completion).await;
+            // A server whose notice never comes is asked again all the same.
+            timeout(LONGEST_ERRAND, asker.handler.finished(question, completion)).await.ok();
         }
         Ok(Retry { is_retry: true, ..Retry::default() })
     }

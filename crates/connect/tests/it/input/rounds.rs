@@ -327,6 +327,27 @@ async fn input_required_on_list_is_error() {
     }
 }
 
+/// Nothing of an earlier call is used for the next: it is sent bare, asked and answered anew.
+#[tokio::test]
+async fn mrtr_result_not_cached() {
+    let ask: &'static str = Box::leak(format!(r#"{{"k":{ASK}}}"#).into_boxed_str());
+    let mut web = asking(ask, STATE).await;
+    let answers = [r#"{"sure":true}"#, r#"{"sure":false}"#];
+    let number = AtomicUsize::new(0);
+    let puppet = Arc::new(Puppet::new(InputOffer::ELICITATION, move |_| {
+        Some(Ok(accept(answers[number.fetch_add(1, Ordering::SeqCst)])))
+    }));
+    let connection = with(&mut web, Arc::clone(&puppet) as _).await;
+    for answer in answers {
+        let said = said(&connection, "hi", "{}").await;
+        assert_eq!(said, format!(r#"{{"k":{{"action":"accept","content":{answer}}}}}"#));
+    }
+    let sent: Vec<_> = calls(&web).iter().map(|call| call.params().unwrap()).collect();
+    let bare: Vec<_> = sent.iter().map(|params| param(params, "requestState").is_none()).collect();
+    assert_eq!(bare, [true, false, true, false]);
+    assert_eq!(puppet.asked(), 2);
+}
+
 #[tokio::test]
 async fn an_unknown_result_type_is_never_answered() {
     let mut web = Web::modern(|seen| {
