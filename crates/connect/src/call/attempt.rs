@@ -109,7 +109,7 @@ impl Connection {
     }
 
     /// What a retry would be sent under has to be what the call was accepted under, in all five.
-    async fn ensure_same_authority(
+    pub(crate) async fn ensure_same_authority(
         &self,
         captured: &CapturedAuthority,
     ) -> Result<(), RequestFault> {
