@@ -329,7 +329,7 @@ async fn input_required_on_list_is_error() {
 
 /// Nothing of an earlier call is used for the next: it is sent bare, asked and answered anew.
 #[tokio::test]
-async fn mrtr_result_not_cached() {
+async fn a_call_made_again_is_asked_and_answered_anew() {
     let ask: &'static str = Box::leak(format!(r#"{{"k":{ASK}}}"#).into_boxed_str());
     let mut web = asking(ask, STATE).await;
     let answers = [r#"{"sure":true}"#, r#"{"sure":false}"#];
