@@ -2,7 +2,7 @@
 //!
 //! Absolute times are noise between machines; ratios of interleaved runs (A B A B) are not. The
 //! floors are C programs outside this repository, in `$PLENIPO_BENCH_DIR`; without them only the
-//! launcher's memory is measured, and the rest is said to be skipped. Runs go at real-time priority
+//! launcher's memory and a thousand launches are measured, and the rest is said to be skipped. Runs go at real-time priority
 //! if permitted.
 
 mod calls;
@@ -25,18 +25,21 @@ pub(crate) struct Options {
     launch: bool,
     calls: bool,
     peers: bool,
+    dist: bool,
     check: bool,
 }
 
 impl Options {
     pub(crate) fn parse(words: &[String]) -> Outcome<Self> {
-        let mut options = Self { launch: true, calls: true, peers: false, check: false };
+        let mut options =
+            Self { launch: true, calls: true, peers: false, dist: false, check: false };
         for word in words {
             match word.as_str() {
                 "all" => {}
                 "launch" => options.calls = false,
                 "calls" => options.launch = false,
                 "--peers" => options.peers = true,
+                "--dist" => options.dist = true,
                 "--check" => options.check = true,
                 other => return Err(Failure::new(format!("unexpected argument `{other}`"))),
             }
@@ -61,6 +64,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Outcome {
     if options.launch {
         measure("launch", launch::to_first_instruction(&tools));
         measure("memory", launch::peak_memory(&tools));
+        measure("many launches", launch::a_thousand(&tools));
     }
     if options.calls {
         measure("one-shot call", calls::one_shot(&tools));

@@ -39,8 +39,9 @@ Usage: cargo xtask <task>
            CI=true means --peers --install, and a skipped test is a failure
   layers   which crate may use which, and where unsafe code may be
   sizes    lengths of files, functions and crates; exceptions stand in xtask/sizes.allow
-  bench [launch|calls|all] [--peers] [--check]
+  bench [launch|calls|all] [--dist] [--peers] [--check]
            ratios to C programs in one run, floors from $PLENIPO_BENCH_DIR
+             --dist      also launches of the release (builds it: minutes)
              --peers     also the official SDK (builds it: minutes), and command lines and servers from npm and PyPI
              --check     fail when a bar is missed
   fuzz [--seconds N]

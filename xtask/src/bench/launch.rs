@@ -1,115 +1,187 @@
-//! `plenipo sandbox`: time to the payload's first instruction, and peak memory of the launcher.
+//! `plenipo sandbox`: time to the payload's first instruction beside the C launcher, bwrap and the reference CLI under the
+//! same policy, what carve-outs and patterns add, and what starting the program costs.
 
-use std::fs;
-use std::io::Read;
-use std::process::{Child, Command, Stdio};
+mod many;
+mod memory;
+mod policy;
+
+use std::process::Command;
 
 use super::stats::{Against, Row, in_turns};
 use super::tools::{Floors, Tools, number_after};
-use crate::run::{Doing, Failure, Outcome, output};
+use crate::run::{Failure, Outcome, output};
+use policy::Policy;
 
+pub(super) use many::a_thousand;
+pub(super) use memory::peak_memory;
+
+/// Rounds, and launches in each: medians of medians of 60 in all for the slow ones.
 const ROUNDS: usize = 9;
 const LAUNCHES: &str = "30";
-const MOST_TIMES_THE_CANDIDATE: f64 = 1.5;
-const MOST_MEBIBYTES: f64 = 4.0;
+const SLOW_ROUNDS: usize = 4;
+const SLOW_LAUNCHES: &str = "15";
 
-/// Interleaved with the C launcher under the same policy: everything readable, the work folder and
-/// `/tmp` writable, its `.git` read-only, no network.
+const DEFAULT_TIMES_THE_CANDIDATE: f64 = 1.5;
+const DIST_TIMES_THE_CANDIDATE: f64 = 1.2;
+const TIMES_BWRAP: f64 = 2.5;
+const TIMES_REFERENCE: f64 = 15.0;
+const CARVE_OUTS_MILLISECONDS: f64 = 1.3;
+const GLOB_MILLISECONDS: f64 = 2.0;
+const DEFAULT_TAX_MILLISECONDS: f64 = 1.3;
+const DIST_TAX_MILLISECONDS: f64 = 0.6;
+const CANDIDATE: &str = "the C candidate";
+
+/// Everything that the timer measures; rows of what is not there say so.
 pub(super) fn to_first_instruction(tools: &Tools) -> Outcome<Vec<Row>> {
-    let name = "launch to first instruction";
     let Some(floors) = &tools.floors else {
-        let against = Against::Skipped("the timer and the C launcher are not there".to_owned());
-        return Ok(vec![Row { name, ours: f64::NAN, unit: "ms", against }]);
+        let why = "the timer and the C launcher are not there";
+        return Ok(vec![skipped("launch", "ms", why)]);
     };
-    let timed = |argv: &[String]| {
-        let mut timer = Command::new(&floors.timer);
-        let text = output(timer.current_dir(&tools.work).arg(LAUNCHES).args(argv))?;
+    let bench = Bench { tools, floors };
+    let mut rows = bench.beside_the_candidate()?;
+    rows.extend(bench.beside_bwrap()?);
+    rows.extend(bench.beside_the_reference()?);
+    rows.extend(bench.of_rules()?);
+    rows.extend(bench.start_tax()?);
+    Ok(rows)
+}
+
+fn skipped(name: &'static str, unit: &'static str, why: &str) -> Row {
+    Row { name, ours: f64::NAN, unit, against: Against::Skipped(why.to_owned()) }
+}
+
+struct Bench<'a> {
+    tools: &'a Tools,
+    floors: &'a Floors,
+}
+
+impl Bench<'_> {
+    /// Median milliseconds to the first instruction of the payload.
+    fn first(&self, launches: &str, argv: &[String]) -> Outcome<f64> {
+        let text = self.timed(launches, argv)?;
         if number_after(&text, "bad=")? > 0.0 {
-            return Err(Failure::new(format!("a launch failed: {}", text.trim_end())));
+            return Err(Failure::new(format!("a launch failed: {} ({argv:?})", text.trim_end())));
         }
         number_after(&text, "med ")
-    };
-    let (ours, theirs) = (launcher(tools), candidate(tools, floors));
-    let (ours, value) = in_turns(ROUNDS, || timed(&ours), || timed(&theirs))?;
-    let against = Against::Floor { name: "the C candidate", value, most: MOST_TIMES_THE_CANDIDATE };
-    Ok(vec![Row { name, ours, unit: "ms", against }])
-}
-
-fn launcher(tools: &Tools) -> Vec<String> {
-    let plenipo = tools.plenipo.display().to_string();
-    let payload = tools.payload.display().to_string();
-    let words = ["sandbox", "--sandbox-state-json", &state(tools), "--", &payload];
-    std::iter::once(plenipo).chain(words.map(str::to_owned)).collect()
-}
-
-fn state(tools: &Tools) -> String {
-    let work = tools.work.display();
-    let entry = |path: serde_json::Value, access: &str| serde_json::json!({ "path": path, "access": access });
-    let special = |kind: &str| serde_json::json!({ "type": "special", "value": { "kind": kind } });
-    let path = |path: String| serde_json::json!({ "type": "path", "path": path });
-    serde_json::json!({
-        "permissionProfile": {
-            "type": "managed",
-            "file_system": { "type": "restricted", "entries": [
-                entry(special("root"), "read"),
-                entry(path(work.to_string()), "write"),
-                entry(special("slash_tmp"), "write"),
-                entry(path(format!("{work}/.git")), "read"),
-            ] },
-            "network": "restricted",
-        },
-        "sandboxCwd": format!("file://{work}"),
-    })
-    .to_string()
-}
-
-fn candidate(tools: &Tools, floors: &Floors) -> Vec<String> {
-    let work = tools.work.display().to_string();
-    let git = format!("{work}/.git");
-    let sandbox = floors.sandbox.display().to_string();
-    let payload = tools.payload.display().to_string();
-    [&sandbox, "-n", "-w", &work, "-w", "/tmp", "-r", &git, "--", &payload]
-        .map(str::to_owned)
-        .to_vec()
-}
-
-/// The highest resident size of any of the launcher's own processes while a command runs in it.
-pub(super) fn peak_memory(tools: &Tools) -> Outcome<Vec<Row>> {
-    let argv = launcher(tools);
-    let (program, rest) = argv.split_first().ok_or_else(|| Failure::new("no launcher"))?;
-    let mut command = Command::new(program);
-    command.args(rest).arg("wait").current_dir(&tools.work);
-    let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().doing("start the launcher")?;
-    let peak = peak_of(&mut child, program);
-    drop(child.stdin.take());
-    let status = child.wait().doing("wait for the launcher")?;
-    if !status.success() {
-        return Err(Failure::new(format!("the launcher failed ({status})")));
     }
-    let against = Against::Most(MOST_MEBIBYTES);
-    Ok(vec![Row { name: "launcher peak RSS", ours: peak?, unit: "MiB", against }])
-}
 
-/// Waits for the payload's first word, then reads `VmHWM` of the launcher and of every descendant
-/// that runs the same executable.
-fn peak_of(child: &mut Child, program: &str) -> Outcome<f64> {
-    let mut word = [0; 8];
-    let stdout = child.stdout.as_mut().ok_or_else(|| Failure::new("no pipe"))?;
-    stdout.read_exact(&mut word).doing("wait for the payload")?;
-    let executable = fs::canonicalize(program).doing("find the launcher")?;
-    let mut waiting = vec![child.id().to_string()];
-    let mut peak = 0.0_f64;
-    while let Some(id) = waiting.pop() {
-        let process = format!("/proc/{id}");
-        if fs::read_link(format!("{process}/exe")).is_ok_and(|path| path == executable) {
-            let status = fs::read_to_string(format!("{process}/status")).unwrap_or_default();
-            let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-            let kibibytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
-            peak = peak.max(kibibytes.unwrap_or(0.0) / 1024.0);
+    fn timed(&self, launches: &str, argv: &[String]) -> Outcome<String> {
+        let mut timer = Command::new(&self.floors.timer);
+        output(timer.current_dir(&self.tools.work).arg(launches).args(argv))
+    }
+
+    fn beside_the_candidate(&self) -> Outcome<Vec<Row>> {
+        let builds = self.tools.builds();
+        let mut rows = Vec::new();
+        for network in [false, true] {
+            let names = if network {
+                ["launch, net on", "launch, net on, dist"]
+            } else {
+                ["launch, net off", "launch, net off, dist"]
+            };
+            let mosts = [DEFAULT_TIMES_THE_CANDIDATE, DIST_TIMES_THE_CANDIDATE];
+            let policy = Policy { network, ..Policy::default() };
+            for ((name, most), build) in names.into_iter().zip(mosts).zip(&builds) {
+                let Some(program) = build else {
+                    rows.push(skipped(name, "ms", "without --dist"));
+                    continue;
+                };
+                let ours = policy.launcher(self.tools, program);
+                let theirs = policy.candidate(self.tools, self.floors);
+                let (ours, value) = in_turns(
+                    ROUNDS,
+                    || self.first(LAUNCHES, &ours),
+                    || self.first(LAUNCHES, &theirs),
+                )?;
+                let against = Against::Floor { name: CANDIDATE, value, most };
+                rows.push(Row { name, ours, unit: "ms", against });
+            }
         }
-        let children = fs::read_to_string(format!("{process}/task/{id}/children"));
-        waiting.extend(children.unwrap_or_default().split_whitespace().map(str::to_owned));
+        Ok(rows)
     }
-    if peak > 0.0 { Ok(peak) } else { Err(Failure::new("the launcher's status is not readable")) }
+
+    fn beside_bwrap(&self) -> Outcome<Vec<Row>> {
+        let name = "launch beside bwrap";
+        let Some(bwrap) = &self.tools.bwrap else {
+            return Ok(vec![skipped(name, "ms", "no /usr/bin/bwrap")]);
+        };
+        let policy = Policy::default();
+        let theirs = policy.bwrap(self.tools, bwrap);
+        self.beside(name, &policy, &theirs, ("bwrap, equal flags", TIMES_BWRAP))
+    }
+
+    fn beside_the_reference(&self) -> Outcome<Vec<Row>> {
+        let name = "launch beside the reference";
+        let Some(program) = &self.tools.reference else {
+            return Ok(vec![skipped(name, "ms", "no reference CLI in target/peers")]);
+        };
+        let policy = Policy::default();
+        let theirs = policy.launcher(self.tools, program);
+        self.beside(name, &policy, &theirs, ("the reference CLI, same state", TIMES_REFERENCE))
+    }
+
+    /// The release beside a slower peer, without one the default build.
+    fn beside(
+        &self,
+        name: &'static str,
+        policy: &Policy,
+        theirs: &[String],
+        (peer, least): (&'static str, f64),
+    ) -> Outcome<Vec<Row>> {
+        let ours = policy.launcher(self.tools, self.tools.best());
+        let (ours, value) = in_turns(
+            SLOW_ROUNDS,
+            || self.first(SLOW_LAUNCHES, &ours),
+            || self.first(SLOW_LAUNCHES, theirs),
+        )?;
+        let against = Against::Peer { name: peer, value, least };
+        Ok(vec![Row { name, ours, unit: "ms", against }])
+    }
+
+    /// What rules add to the same launch without them.
+    fn of_rules(&self) -> Outcome<Vec<Row>> {
+        let plain = Policy::default().launcher(self.tools, self.tools.best());
+        let carved = Policy { carve_outs: 100, ..Policy::default() };
+        let walked = Policy { glob: true, ..Policy::default() };
+        let cases = [
+            ("100 carve-outs add", carved, CARVE_OUTS_MILLISECONDS),
+            ("walk of 2,000 files adds", walked, GLOB_MILLISECONDS),
+        ];
+        let mut rows = Vec::new();
+        for (name, policy, most) in cases {
+            policy.make(self.tools)?;
+            let ruled = policy.launcher(self.tools, self.tools.best());
+            let (ruled, plain) =
+                in_turns(ROUNDS, || self.first(LAUNCHES, &ruled), || self.first(LAUNCHES, &plain))?;
+            let against = Against::Most(most);
+            rows.push(Row { name, ours: ruled - plain, unit: "ms", against });
+        }
+        Ok(rows)
+    }
+
+    /// From before `fork` to after `wait`, of a start that does nothing, less the same of a static C program.
+    fn start_tax(&self) -> Outcome<Vec<Row>> {
+        let whole = |argv: &[String]| {
+            let text = self.timed(LAUNCHES, argv)?;
+            let (_, whole) = text.split_once("whole").unwrap_or_default();
+            number_after(whole, "med ")
+        };
+        let nothing = [self.tools.payload.display().to_string()];
+        let builds = self.tools.builds();
+        let names = ["start tax", "start tax, dist"];
+        let mosts = [DEFAULT_TAX_MILLISECONDS, DIST_TAX_MILLISECONDS];
+        let mut rows = Vec::new();
+        for ((name, most), build) in names.into_iter().zip(mosts).zip(&builds) {
+            let Some(program) = build else {
+                rows.push(skipped(name, "ms", "without --dist"));
+                continue;
+            };
+            // A stage without a descriptor ends where it begins.
+            let program = program.display().to_string();
+            let ours = [program, "sandbox".into(), "--inner-stage".into(), "-1".into()];
+            let (ours, floor) = in_turns(ROUNDS, || whole(&ours), || whole(&nothing))?;
+            rows.push(Row { name, ours: ours - floor, unit: "ms", against: Against::Most(most) });
+        }
+        Ok(rows)
+    }
 }

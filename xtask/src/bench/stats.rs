@@ -36,6 +36,8 @@ pub(super) struct Row {
 pub(super) enum Against {
     /// Nothing: the floor was not there. The text says what is missing.
     Skipped(String),
+    /// Nothing at all: a figure for information.
+    Nothing,
     /// Something that is shown beside it and judges nothing.
     Beside { name: &'static str, value: f64 },
     /// At most so much, in the row's unit.
@@ -61,7 +63,7 @@ impl Against {
 impl Row {
     pub(super) fn missed(&self) -> bool {
         match &self.against {
-            Against::Skipped(_) | Against::Beside { .. } => false,
+            Against::Skipped(_) | Against::Nothing | Against::Beside { .. } => false,
             Against::Most(most) => self.ours > *most,
             Against::Floor { value, most, .. } => self.ours / value > *most,
             Against::Peer { value, least, .. } => value / self.ours < *least,
@@ -78,6 +80,7 @@ impl fmt::Display for Row {
         }
         match against {
             Against::Skipped(why) => return write!(formatter, "skipped: {why}"),
+            Against::Nothing => return formatter.write_str("no bar"),
             Against::Beside { name, value } => {
                 let ratio = ours / value;
                 return write!(formatter, "{ratio:.2} × {name} ({value:.2} {unit}), no bar");

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::Options;
+use crate::dist;
 use crate::run::{Doing, Failure, Outcome, cargo, output, succeed};
 use crate::workspace::Workspace;
 
@@ -13,6 +14,11 @@ use crate::workspace::Workspace;
 #[derive(Debug)]
 pub(super) struct Tools {
     pub(super) plenipo: PathBuf,
+    /// The release: static. Built when launches are measured and `--dist` is given.
+    dist: Option<PathBuf>,
+    pub(super) bwrap: Option<PathBuf>,
+    /// The reference CLI's own executable, without what its package wraps around it.
+    pub(super) reference: Option<PathBuf>,
     pub(super) warm: Option<PathBuf>,
     /// Starts many servers at once.
     pub(super) fan: Option<PathBuf>,
@@ -65,8 +71,48 @@ impl Tools {
         let (http, load) = (example("http")?, example("load")?);
         let peers = options.peers;
         let plenipo = workspace.target.join("release/plenipo");
-        Ok(Self { plenipo, warm, fan, http, load, peak, peers, payload, work, floors, sdk })
+        let wants_dist = options.launch && options.dist;
+        let dist = wants_dist.then(|| dist::build(workspace)).transpose()?;
+        let bwrap = Some(PathBuf::from("/usr/bin/bwrap")).filter(|path| path.is_file());
+        Ok(Self {
+            plenipo,
+            dist: dist.map(|release| release.program),
+            bwrap,
+            reference: reference(workspace),
+            warm,
+            fan,
+            http,
+            load,
+            peak,
+            peers,
+            payload,
+            work,
+            floors,
+            sdk,
+        })
     }
+
+    /// The default build, and the release if it was asked for.
+    pub(super) fn builds(&self) -> [Option<&Path>; 2] {
+        [Some(&self.plenipo), self.dist.as_deref()]
+    }
+
+    /// The release if there is one.
+    pub(super) fn best(&self) -> &Path {
+        self.dist.as_deref().unwrap_or(&self.plenipo)
+    }
+}
+
+/// In `$PLENIPO_PEERS`, else where `cargo xtask test --peers` puts it.
+fn reference(workspace: &Workspace) -> Option<PathBuf> {
+    let given = env::var_os("PLENIPO_PEERS").map(PathBuf::from);
+    let peers = given.unwrap_or_else(|| workspace.target.join("peers"));
+    let below = |directory: &Path| -> Vec<PathBuf> {
+        fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+    };
+    let packages = below(&peers.join("reference/node_modules/@openai"));
+    let platforms = packages.iter().flat_map(|package| below(&package.join("vendor")));
+    platforms.map(|platform| platform.join("bin/codex")).find(|program| program.is_file())
 }
 
 /// The programs that make warm calls and start fleets are examples of `connect`.
