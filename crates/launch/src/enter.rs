@@ -56,15 +56,33 @@ pub(crate) struct Confinement<'a> {
     pub(crate) terminal: Option<&'a Inside>,
 }
 
-/// Builds the sandbox around the calling process.
+/// Builds the sandbox around the calling process, and looks whether it is the one that was planned.
 pub(crate) fn enter(plan: &LaunchPlan, confinement: &Confinement<'_>) -> Result<(), LaunchError> {
+    carry_out(plan, confinement)?;
+    settle(plan, confinement)
+}
+
+/// Every mount of the plan, and no look at them.
+fn carry_out(plan: &LaunchPlan, confinement: &Confinement<'_>) -> Result<(), LaunchError> {
     if let Some(ids) = confinement.ids {
         map_ids(ids)?;
     }
     // What the machine does not let this process do it may let bwrap do.
     mount_everything(plan, confinement.proc).map_err(LaunchError::unsupported_if_forbidden)?;
-    streams::reopen_devices()?;
-    settle(plan, confinement)
+    streams::reopen_devices()
+}
+
+/// Carries out one plan and looks for another: what the self-check is for.
+#[cfg(test)]
+pub(crate) fn enter_wrongly(
+    executed: &LaunchPlan,
+    planned: &LaunchPlan,
+    confinement: &Confinement<'_>,
+    afterwards: impl FnOnce(),
+) -> Result<(), LaunchError> {
+    carry_out(executed, confinement)?;
+    afterwards();
+    settle(planned, confinement)
 }
 
 /// Opens standard streams again where somebody else has made the mounts.

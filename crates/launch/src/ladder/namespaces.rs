@@ -12,14 +12,25 @@ use crate::enter::{Confinement, Ids, Proc, enter};
 use crate::error::LaunchError;
 use crate::filter;
 use crate::handshake::{self, ToLauncher};
-use crate::plan::plan;
+use crate::plan::{LaunchPlan, plan};
 use crate::rung::Rung;
 use crate::supervise::reap;
 use crate::sys::{self, Fork, Namespaces};
 use crate::terminal::{Inside, Terminal};
 
+/// What builds the sandbox around the forked process; tests have one that makes mistakes.
+type Enter<'a> = &'a dyn Fn(&LaunchPlan, &Confinement<'_>) -> Result<(), LaunchError>;
+
 /// Runs the command to its end, or says why the sandbox cannot be built.
 pub(super) fn attempt(
+    attempt: &Attempt<'_>,
+    report: &mut Option<OwnedFd>,
+) -> Result<u8, LaunchError> {
+    attempt_by(&enter, attempt, report)
+}
+
+fn attempt_by(
+    enter: Enter<'_>,
     attempt: &Attempt<'_>,
     report: &mut Option<OwnedFd>,
 ) -> Result<u8, LaunchError> {
@@ -38,7 +49,7 @@ pub(super) fn attempt(
         Fork::Child => {
             drop((answers, report.take())); // the launcher's to write and to close
             let inside = terminal.map(Terminal::inside);
-            let confined = confine(attempt, ids, &launcher, inside.as_ref(), way);
+            let confined = confine(enter, attempt, ids, &launcher, inside.as_ref(), way);
             let news = inside.map(Inside::into_news);
             sys::exit_now(i32::from(attempt.go_on(confined, launcher, news)))
         }
@@ -80,6 +91,7 @@ fn cannot_fork(error: std::io::Error, namespaces: Namespaces) -> LaunchError {
 }
 
 fn confine(
+    enter: Enter<'_>,
     attempt: &Attempt<'_>,
     ids: Option<Ids>,
     launcher: &ToLauncher,
@@ -107,3 +119,6 @@ fn confine(
     // Nothing is left to fail but the report.
     listening.map_or(Ok(()), Listening::hand_out)
 }
+
+#[cfg(test)]
+mod tests;
