@@ -58,6 +58,8 @@ impl Options {
 struct Record {
     times: Vec<(&'static str, Duration, bool)>,
     closing: Vec<String>,
+    /// The threat model's table, if the run had it.
+    rows: Vec<String>,
     built: bool,
 }
 
@@ -123,9 +125,13 @@ fn build_and_test(workspace: &Workspace, options: &Options, record: &mut Record,
     }
     let peers = workspace.target.join("peers");
     let mut closing = Vec::new();
+    let rows = workspace.target.join("rows.log");
     record.step("tests", || {
+        if rows.exists() {
+            fs::remove_file(&rows).doing("remove the last run's rows")?;
+        }
         let mut runner = runner(workspace, options);
-        runner.env("PLENIPO_SKIP_LOG", skips);
+        runner.env("PLENIPO_SKIP_LOG", skips).env("PLENIPO_ROWS_LOG", &rows);
         if options.peers {
             runner.env("PLENIPO_PEERS", &peers);
         }
@@ -134,6 +140,8 @@ fn build_and_test(workspace: &Workspace, options: &Options, record: &mut Record,
         said.outcome
     });
     record.closing = closing;
+    record.rows =
+        fs::read_to_string(&rows).unwrap_or_default().lines().map(str::to_owned).collect();
     let mut packages = workspace.packages.iter().filter(|package| package.has_library());
     if options.crates.is_empty() || packages.any(|package| options.crates.contains(&package.name)) {
         record.step("doctests", || {
@@ -176,7 +184,7 @@ fn finish(record: &Record, options: &Options, skips: &str) -> Outcome {
     for line in &skipped {
         println!("  {line}");
     }
-    for line in &record.closing {
+    for line in record.rows.iter().chain(&record.closing) {
         println!("{line}");
     }
     let failed = record.failed();

@@ -143,6 +143,7 @@ fn from_state(text: &str, arguments: &SandboxArguments) -> Result<LaunchRequest,
     match Settings::of_passwd_user() {
         Ok(settings) => {
             allow(&mut request, settings.minimum_rung(), arguments);
+            request.strict_globs = settings.strict_globs();
             request.environment = environment(&settings);
         }
         // Without a configuration nothing weak is allowed; secrets are dropped in case it said so.
@@ -170,6 +171,7 @@ fn from_profile(
         .map_err(|error| Failure::new(Code::Refused, error.to_string()))?;
     Ok(request(policy, arguments).map(|mut request| {
         allow(&mut request, settings.minimum_rung(), arguments);
+        request.strict_globs = settings.strict_globs();
         request.environment = environment(&settings);
         request
     }))

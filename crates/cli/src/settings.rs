@@ -116,6 +116,11 @@ impl Settings {
         }
     }
 
+    /// Whether deny patterns have to hold for what appears later. Who asks for it has it: nobody takes it away.
+    pub(crate) fn strict_globs(&self) -> bool {
+        self.layers.iter().any(|(_, config)| config.strict_globs)
+    }
+
     /// Where the user's file is, and whether it was named; absent without a home directory.
     pub(crate) fn user_file(given: Option<&Path>) -> Result<Option<(PathBuf, bool)>, Failure> {
         let named = given.map(Path::to_path_buf).or_else(|| {

@@ -133,7 +133,11 @@ pub(crate) const AUDIT: [&str; 1] = ["file"];
 pub(crate) const WORKSPACE: [&str; 1] = ["allow_unsandboxed"];
 
 /// Keys of `[sandbox]`.
-pub(crate) const SANDBOX: [&str; 1] = ["minimum_rung"];
+pub(crate) const SANDBOX: [&str; 2] = ["deny_glob", "minimum_rung"];
+
+/// Values of `sandbox.deny_glob`: a pattern that cannot hold for what appears later is refused, or holds at the start.
+pub(crate) const DENY_GLOBS: [&str; 2] = [STRICT, "at-start"];
+pub(crate) const STRICT: &str = "strict";
 
 /// Values of `sandbox.minimum_rung`, as the launcher names its rungs.
 pub(crate) const RUNGS: [&str; 5] = ["full", "full-privileged", "bwrap", "no-proc", "landlock"];

@@ -15,6 +15,7 @@
 //! | `permissions.NAME` | handed to `plenipo-policy` as text | any |
 //! | `server.workspace.allow_unsandboxed` | bool, default false | managed, user |
 //! | `audit.file` | absolute path | managed, user |
+//! | `sandbox.deny_glob` | `strict` or `at-start`, the default | managed, user |
 //! | `sandbox.minimum_rung` | `full`, `full-privileged`, `bwrap`, `no-proc` or `landlock` | managed, user |
 //! | `shell_environment_policy` | [`EnvironmentPolicy`] | managed, user |
 //! | `mcp_servers.NAME` | [`ServerConfig`] | any |
@@ -86,6 +87,8 @@ pub struct Config {
     pub audit_file: Option<PathBuf>,
     /// Name of the weakest rung that the operator lets a sandbox be built on.
     pub minimum_rung: Option<String>,
+    /// Whether deny patterns have to hold for files that appear later, too.
+    pub strict_globs: bool,
     /// Servers by name, each with its own fault if it has one.
     pub servers: BTreeMap<ServerName, Result<ServerConfig, ConfigError>>,
     /// Entries that have no name to be kept under: a name that is none, or is taken.

@@ -24,6 +24,7 @@ pub(crate) fn read(text: &str, file: &str, origin: Origin) -> Result<Config, Con
         environment: None,
         audit_file: None,
         minimum_rung: None,
+        strict_globs: false,
         servers: BTreeMap::new(),
         refused: Vec::new(),
         warnings: Vec::new(),
@@ -159,15 +160,21 @@ fn audit(config: &mut Config, node: &Node, place: &Place<'_>) -> Result<(), Conf
 fn sandbox(config: &mut Config, node: &Node, place: &Place<'_>) -> Result<(), ConfigError> {
     for (key, value) in place.table(node)? {
         let place = place.member(key);
-        if key.text != "minimum_rung" {
-            return Err(place.unknown_key(&key.text, keys::SANDBOX.into_iter()));
-        }
+        let values: &[&str] = match key.text.as_str() {
+            "minimum_rung" => &keys::RUNGS,
+            "deny_glob" => &keys::DENY_GLOBS,
+            _ => return Err(place.unknown_key(&key.text, keys::SANDBOX.into_iter())),
+        };
         trusted(config.origin, &place)?;
-        let rung = place.string(value)?;
-        if !keys::RUNGS.contains(&rung.as_str()) {
-            return Err(place.fault(format!("should be one of {}", keys::RUNGS.join(", "))));
+        let word = place.string(value)?;
+        if !values.contains(&word.as_str()) {
+            return Err(place.fault(format!("should be one of {}", values.join(", "))));
         }
-        config.minimum_rung = Some(rung);
+        if key.text == "minimum_rung" {
+            config.minimum_rung = Some(word);
+        } else {
+            config.strict_globs = word == keys::STRICT;
+        }
     }
     Ok(())
 }

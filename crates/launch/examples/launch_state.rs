@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! launch_state --sandbox-state-json STATE|@FILE [--report-fd N] [--home DIR] [--minimum-rung NAME]
-//!     [--explain] [--tty] [--egress greets|fails] -- COMMAND [ARGUMENT…]
+//!     [--strict-globs] [--explain] [--tty] [--egress greets|fails] -- COMMAND [ARGUMENT…]
 //! ```
 //!
 //! `plenipo sandbox` is the same with configuration, hints and proper argument checks; this one exists to show the
@@ -31,6 +31,7 @@ struct Arguments {
     home: Option<PathBuf>,
     minimum_rung: Option<Rung>,
     explain: bool,
+    strict_globs: bool,
     terminal: bool,
     egress: Option<Greeter>,
     command: Vec<OsString>,
@@ -116,6 +117,7 @@ fn request(arguments: Arguments) -> Result<LaunchRequest, Box<dyn Error>> {
     request.unknown_members = state.unknown_members;
     request.terminal = arguments.terminal;
     request.egress = arguments.egress.map(|egress| Box::new(egress) as Box<dyn Egress>);
+    request.strict_globs = arguments.strict_globs;
     request.inner_stage = vec![INNER_STAGE.into()];
     if let Some(minimum) = arguments.minimum_rung {
         request.minimum_rung = minimum;
@@ -144,6 +146,7 @@ fn parse(mut words: impl Iterator<Item = OsString>) -> Result<Arguments, Box<dyn
                 arguments.minimum_rung = Some(Rung::from_name(&name).ok_or("no such rung")?);
             }
             Some("--explain") => arguments.explain = true,
+            Some("--strict-globs") => arguments.strict_globs = true,
             Some("--home") => arguments.home = text().map(PathBuf::from),
             Some("--tty") => arguments.terminal = true,
             Some("--egress") => {

@@ -46,6 +46,9 @@ pub struct LaunchRequest {
     pub egress: Option<Box<dyn Egress>>,
     /// The weakest rung to launch on; the best available one is taken.
     pub minimum_rung: Rung,
+    /// Whether a deny pattern is refused if what matches it later would not be hidden. Default: it is hidden as it is at the
+    /// start, and the report says so.
+    pub strict_globs: bool,
 }
 
 impl LaunchRequest {
@@ -63,6 +66,7 @@ impl LaunchRequest {
             inner_stage: Vec::new(),
             egress: None,
             minimum_rung: Rung::Full,
+            strict_globs: false,
         }
     }
 }

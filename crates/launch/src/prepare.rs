@@ -51,7 +51,7 @@ pub(crate) fn prepare(request: &LaunchRequest, payload: Payload) -> Result<Prepa
         )
         .with_hint("Linux 5.13 or newer with `landlock` in its lsm= list is needed"));
     }
-    let mut resolved = resolve(&request.policy, &request.protections)?;
+    let mut resolved = resolve(&request.policy, &request.protections, request.strict_globs)?;
     let descriptor_limit = raise_descriptor_limit(&resolved);
     let placeholders = reserve(&mut resolved)?;
     Ok(Prepared { resolved, placeholders, payload, landlock_abi, descriptor_limit })

@@ -35,10 +35,12 @@ pub(crate) struct Resolved {
     looks: Looks,
 }
 
-/// Resolves `policy` against the file system as it is now.
+/// Resolves `policy` against the file system as it is now. With `strict_globs` a glob that says nothing about what appears
+/// later is refused.
 pub(crate) fn resolve(
     policy: &SandboxPolicy,
     protections: &Protections,
+    strict_globs: bool,
 ) -> Result<Resolved, LaunchError> {
     let mut resolved = Resolved::default();
     let rules = profile_rules(policy);
@@ -51,7 +53,7 @@ pub(crate) fn resolve(
     }
     resolved.reject_wide_temporary_directory(&rules, &policy.cwd)?;
     protect::names(&mut resolved, &rules, &policy.cwd)?;
-    let (denied, notes) = glob::expand(&policy.deny_globs)?;
+    let (denied, notes) = glob::expand(&policy.deny_globs, &policy.cwd, strict_globs)?;
     resolved.notes.extend(notes);
     for deny in denied {
         // A match that is a link itself denies its target, and may be replaced: there is nothing behind it to reach.

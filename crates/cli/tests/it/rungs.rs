@@ -127,3 +127,35 @@ fn the_operators_files_decide_about_the_minimum_rung_of_a_state() {
     assert_eq!(rung, "full");
     assert!(notes.contains("plenipo.toml"), "{notes}");
 }
+
+/// Whoever of the two asks for it has it, and no caller can do without.
+#[test]
+fn the_operators_files_decide_whether_deny_patterns_have_to_hold() {
+    if !requires("root, for an /etc of the test's own", is_root()) {
+        return;
+    }
+    let bench = Bench::new();
+    bench.fixture.file("workspace/secrets/key", "");
+    let state = |pattern: &str| {
+        let entry = format!(
+            r#"{{"path":{{"type":"glob_pattern","pattern":"{pattern}"}},"access":"deny"}},{{"path":{{"type":"special""#
+        );
+        state(&bench).replacen(r#"{"path":{"type":"special""#, &entry, 1)
+    };
+    let (strict, loose) =
+        ("[sandbox]\ndeny_glob = \"strict\"\n", "[sandbox]\ndeny_glob = \"at-start\"\n");
+    let code = |managed: Option<&str>, user: &str, pattern: &str| {
+        let state = state(pattern);
+        let words = ["sandbox", "--sandbox-state-json", &state, "--", "true"];
+        let ran = with_etc(&bench, managed, user, &words);
+        std::fs::remove_file(bench.fixture.join("etc/plenipo/plenipo.toml")).ok();
+        assert!(ran.code != Some(125) || ran.stderr.contains("sandbox.deny_glob"), "{ran:?}");
+        ran.code
+    };
+    assert_eq!(code(None, "", "**/*.env"), Some(0));
+    assert_eq!(code(None, loose, "**/*.env"), Some(0));
+    assert_eq!(code(None, strict, "**/*.env"), Some(125));
+    assert_eq!(code(Some(strict), loose, "**/*.env"), Some(125));
+    assert_eq!(code(Some(loose), strict, "**/*.env"), Some(125));
+    assert_eq!(code(Some(strict), strict, "secrets/**"), Some(0));
+}

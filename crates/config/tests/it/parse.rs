@@ -13,6 +13,7 @@ allow_unsandboxed = true
 
 [sandbox]
 minimum_rung = "no-proc"
+deny_glob = "strict"
 
 [permissions.tight]
 extends = ":read-only"
@@ -75,6 +76,7 @@ fn every_honoured_key_is_read() {
     assert_eq!(config.default_permissions.as_deref(), Some(":read-only"));
     assert!(config.allow_unsandboxed && config.warnings.is_empty());
     assert_eq!(config.minimum_rung.as_deref(), Some("no-proc"));
+    assert!(config.strict_globs && !read("[sandbox]\ndeny_glob = \"at-start\"").strict_globs);
     assert_eq!(config.permissions_source(), Some(WHOLE));
     let server = |name: &str| config.servers[&ServerName::new(name).unwrap()].clone().unwrap();
     insta::assert_debug_snapshot!(server("files"));
@@ -168,6 +170,9 @@ fn faults_outside_servers_fail_the_file() {
         ("\n[server.workspace]\nallow_unsandboxed = true", Origin::Project),
         ("\n[sandbox]\nminimum_rung = \"landlock\"", Origin::Project),
         ("[sandbox]\nminimum_rung = \"none\"", Origin::User),
+        ("\n[sandbox]\ndeny_glob = \"at-start\"", Origin::Project),
+        ("[sandbox]\ndeny_glob = true", Origin::User),
+        ("[sandbox]\ndeny_glob = \"stric\"", Origin::User),
         ("[sandbox]\nminimum = \"full\"", Origin::User),
         ("[server.other]", Origin::User),
         ("[server.workspace]\nallow = true", Origin::User),

@@ -107,7 +107,7 @@ fn fuzz_plan() {
         let mut choices = Choices::new(input);
         grow(&mut choices, &top);
         let policy = policy(&mut choices, &top);
-        let resolved = match resolve(&policy, &Protections::default()) {
+        let resolved = match resolve(&policy, &Protections::default(), false) {
             Ok(resolved) => resolved,
             Err(error) => return format!("refused: {:?}", error.kind()),
         };

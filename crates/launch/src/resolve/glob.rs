@@ -1,4 +1,6 @@
 //! Matches of deny globs, as they are when the command starts.
+//!
+//! What matches later is hidden in one case: all that is in a directory (`secrets/**`) is hidden by hiding the directory.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -21,8 +23,16 @@ struct Scan {
     entries: usize,
 }
 
-/// One deny rule for each present match, and a note on each glob.
-pub(super) fn expand(globs: &[DenyGlob]) -> Result<(Vec<Rule>, Vec<String>), LaunchError> {
+/// Everything below the base, which is all of a pattern that can be written as a path.
+const EVERYTHING: &str = "**";
+
+/// One deny rule for each present match, and a note on each glob. If it has to hold for what appears later, `strict`, a glob
+/// that cannot is refused.
+pub(super) fn expand(
+    globs: &[DenyGlob],
+    cwd: &Path,
+    strict: bool,
+) -> Result<(Vec<Rule>, Vec<String>), LaunchError> {
     let mut notes = Vec::with_capacity(globs.len());
     let mut scan = Scan { rules: Vec::new(), entries: 0 };
     for glob in globs {
@@ -39,7 +49,15 @@ pub(super) fn expand(globs: &[DenyGlob]) -> Result<(Vec<Rule>, Vec<String>), Lau
             .compile_matcher();
         let before = scan.rules.len();
         scan.directory(glob, &matcher)?;
-        notes.push(note(glob, scan.rules.len() - before));
+        let matches = scan.rules.len() - before;
+        match whole_directory(glob, cwd) {
+            Some(directory) => {
+                notes.push(note_on_whole(glob, directory));
+                scan.deny(directory.to_path_buf(), glob)?;
+            }
+            None if strict => return Err(cannot_hold(glob)),
+            None => notes.push(note(glob, matches)),
+        }
     }
     Ok((scan.rules, notes))
 }
@@ -55,6 +73,26 @@ fn note(glob: &DenyGlob, matches: usize) -> String {
         "{origin}: {pattern} below {base} matches {matches} at the start and these are masked ({depth}); \
          a file that appears later is not"
     )
+}
+
+/// The directory that a glob hides with all there will ever be in it; not one that the command works in.
+fn whole_directory<'a>(glob: &'a DenyGlob, cwd: &Path) -> Option<&'a Path> {
+    let base = glob.base.as_path();
+    let is_whole = glob.pattern == EVERYTHING && glob.max_depth.is_none();
+    (is_whole && !cwd.starts_with(base) && base.is_dir()).then_some(base)
+}
+
+fn note_on_whole(glob: &DenyGlob, directory: &Path) -> String {
+    let (origin, directory) = (&glob.origin, directory.display());
+    format!("{origin}: {directory} is denied as a whole, and with it what appears in it later")
+}
+
+fn cannot_hold(glob: &DenyGlob) -> LaunchError {
+    let (origin, pattern, base) = (&glob.origin, &glob.pattern, glob.base.display());
+    LaunchError::unenforceable(format!(
+        "hold {origin}: {pattern} below {base} for files that appear later, which sandbox.deny_glob asks for"
+    ))
+    .with_hint("only the whole content of a directory that is there can be held: `secrets/**`, or a rule on the directory")
 }
 
 impl Scan {

@@ -43,3 +43,14 @@ pub(crate) fn each<T: Sync, R: Send>(all: &[T], run: impl Fn(&T) -> R + Sync) ->
         parts.into_iter().flat_map(|part| part.join().unwrap()).collect()
     })
 }
+
+/// Row 28 alone, which is quick.
+#[test]
+fn row_28_what_matches_a_deny_pattern_later() {
+    let everybody = Who::everybody();
+    let mut rows = behaviour::BEHAVIOURS.iter().filter(|row| row.row == 28).peekable();
+    assert!(rows.peek().is_some());
+    let lines = rows.map(|row| table::behaviour(row, &everybody));
+    let failed: Vec<String> = lines.flat_map(|line| line.faults).collect();
+    assert!(failed.is_empty(), "\n{}", failed.join("\n"));
+}

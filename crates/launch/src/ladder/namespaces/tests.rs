@@ -116,8 +116,8 @@ fn unmount(place: &str) {
 
 /// Of the stage: its working directory is the one that a launch begins in.
 fn unmount_below(place: &str) {
-    let here = std::env::current_dir().unwrap();
-    unmount(here.join(place).to_str().unwrap());
+    let here = rustix::process::getcwd(Vec::new()).unwrap().into_string().unwrap();
+    unmount(&format!("{here}/{place}"));
 }
 
 /// Where one launch happens.
@@ -180,7 +180,7 @@ fn launched(fixture: &Fixture, user: OrdinaryUser, enter: Enter<'_>) -> (i32, St
     let Fork::Parent(child) = sys::fork().unwrap() else {
         drop(reader);
         become_user(user);
-        std::env::set_current_dir(fixture.path()).unwrap();
+        rustix::process::chdir(fixture.path()).unwrap();
         let outcome = launch(fixture, enter);
         let said = outcome.as_ref().err().map(LaunchError::to_line).unwrap_or_default();
         File::from(writer).write_all(said.as_bytes()).unwrap();

@@ -2,6 +2,7 @@
 //! and the sandboxed run showed, and panics if either is not as it should be.
 
 mod environment;
+mod globs;
 mod limits;
 mod processes;
 mod races;
@@ -39,6 +40,11 @@ pub(crate) const BEHAVIOURS: &[Behaviour] = &[
     row(25, "submodules and .gitmodules", repositories::submodules),
     row(25, "worktree inside the workspace", repositories::inner_worktree),
     row(25, "pointers that must not widen", repositories::hostile_pointers),
+    row(28, "pattern: what matches at the start", globs::present),
+    row(28, "pattern: made by the command", globs::made_inside),
+    row(28, "pattern: made outside, in a directory denied whole", globs::made_outside),
+    row(28, "pattern: made or replaced outside, elsewhere", globs::beyond_reach),
+    row(28, "pattern: strict refuses what cannot be held", globs::strict),
     row(29, "components swapped while launching", races::swapped_components),
     row(31, "BASH_ENV", environment::shell_start_file),
     row(31, "LD_PRELOAD in the command", environment::preloaded_library),
@@ -57,4 +63,6 @@ pub(crate) const BEHAVIOURS: &[Behaviour] = &[
     row(41, "exit codes", processes::exit_codes),
     row(42, "8 MiB through stdin, stdout, stderr", streams::byte_exact),
     row(43, "echo > /dev/stdout on a file", streams::reopened_stdout),
+    row(44, "sandbox in a sandbox", processes::nested_sandbox),
+    row(45, "parallel launches, some killed", crate::placeholders::forty_parallel_launches),
 ];

@@ -1,12 +1,14 @@
 //! Running the rows, and the table that is printed at the end.
 
+use std::fmt::Write;
+
 use crate::rows::attacks::{Attack, Control, Expected};
 use crate::rows::behaviour::Behaviour;
 use crate::rows::ground::{Ground, Outcome};
 use crate::stage::Who;
 
-/// Rows that are covered here.
-const ROWS: [std::ops::RangeInclusive<u8>; 2] = [1..=27, 29..=43];
+/// The rows of the threat model.
+const ROWS: std::ops::RangeInclusive<u8> = 1..=45;
 
 /// One line of the table.
 #[derive(Debug)]
@@ -135,11 +137,37 @@ pub(crate) fn print(lines: &[Line]) {
     }
     let rows: std::collections::BTreeSet<u8> = lines.iter().map(|line| line.row).collect();
     println!("{} probes in {} rows", lines.len(), rows.len());
+    log(lines);
+}
+
+/// For the closing lines of `cargo xtask test`: a line a row, and how many were not run.
+fn log(lines: &[Line]) {
+    let Some(path) = std::env::var_os("PLENIPO_ROWS_LOG") else { return };
+    let mut text = String::new();
+    let mut skipped = 0;
+    for row in ROWS {
+        let probes: Vec<&Line> = lines.iter().filter(|line| line.row == row).collect();
+        let seen = |who: Who| {
+            let not_run = probes.iter().filter(|line| line.seen[who as usize] == "not run").count();
+            (probes.len() - not_run, not_run)
+        };
+        let ((root, not_root), (user, not_user)) = (seen(Who::Root), seen(Who::User));
+        skipped += not_root + not_user;
+        let faults: usize = probes.iter().map(|line| line.faults.len()).sum();
+        let verdict = if faults > 0 { "FAILED" } else { "ok" };
+        let name = probes.first().map_or("no probe", |line| line.name.as_str());
+        writeln!(text, "row {row:>2}  root {root:>2}  user {user:>2}  {verdict:<6} {name}")
+            .unwrap();
+    }
+    let probes = lines.len();
+    writeln!(text, "threat model: {} rows, {probes} probes, not run: {skipped}", ROWS.count())
+        .unwrap();
+    std::fs::write(path, text).unwrap();
 }
 
 #[track_caller]
 pub(crate) fn assert_all_rows_present(lines: &[Line]) {
-    for row in ROWS.into_iter().flatten() {
+    for row in ROWS {
         assert!(lines.iter().any(|line| line.row == row), "row {row} has no probe");
     }
 }

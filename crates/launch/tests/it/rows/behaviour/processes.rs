@@ -9,7 +9,7 @@ use plenipo_testkit::{ChildGuard, Deadline, PidGuard, processes_with_marker};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{Seen, seen};
-use crate::stage::{Ended, Stage, Who};
+use crate::stage::{Ended, Profile, Stage, Who};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -143,4 +143,25 @@ pub(super) fn exit_codes(who: Who) -> Seen {
         assert!(stderr.contains(program), "{stderr}");
     }
     seen("10 codes", "the same; 126 and 127")
+}
+
+/// Row 44: nothing wider comes of it, and on the default rungs nothing at all.
+pub(super) fn nested_sandbox(who: Who) -> Seen {
+    let stage = Stage::new(who);
+    let inner = |minimum: &str, profile: &Profile| {
+        let options = ["--minimum-rung", minimum];
+        let script = "echo x > new || echo kept; echo ran";
+        let words = stage.launch_words(profile, &options, &["/bin/sh", "-c", script]);
+        stage.run(&stage.workspace(), &words)
+    };
+    let narrower = stage.profile().root("read");
+    let control = stage.sh(&narrower, "echo ran");
+    assert_eq!(control.assert_ok().stdout, "ran\n");
+    let ended = inner("full", &narrower);
+    assert_eq!((ended.code, ended.stdout.as_str()), (125, ""), "{ended:?}");
+    let ended = inner("landlock", &narrower);
+    assert_eq!(ended.assert_ok().stdout, "kept\nran\n", "{ended:?}");
+    let ended = inner("landlock", &stage.workspace());
+    assert_eq!((ended.code, ended.stdout.as_str()), (125, ""), "{ended:?}");
+    seen("runs", "refused, or narrower by landlock")
 }
