@@ -1,8 +1,9 @@
 //! Real MCP servers to test against, in pinned versions, below `target/peers`.
 //!
-//! `python/` is a virtual environment, `node/` an npm prefix; `interop-python/` and `interop-node/` are
-//! those of SDKs for the servers in `crates/connect/tests/data/interop`; `reference/` is one of its own
-//! for the reference CLI, which is large. A `stamp` file holds the versions; nothing is fetched while it says
+//! `python/` and `pytest/` are virtual environments, `node/` an npm prefix; `interop-python/` and
+//! `interop-node/` are those of SDKs for the servers in `crates/connect/tests/data/interop`; `reference/`
+//! is one of its own for the reference CLI, which is large. A `stamp` file holds the versions; nothing is
+//! fetched while it says
 //! what is wanted.
 
 use std::fs;
@@ -21,11 +22,14 @@ const FROM_NPM: &[&str] = &[
 /// SDKs of which tests have small servers; newer than those of the servers above.
 const SDKS_FROM_PYPI: &[&str] = &["mcp==2.3.0", "fastmcp==4.2.3"];
 const SDKS_FROM_NPM: &[&str] = &["@modelcontextprotocol/server@2.4.0", "zod@4.6.7"];
+/// Not a server: for tests that run real builds.
+const PYTEST: &[&str] = &["pytest==9.2.0"];
 /// The version whose wire captures are test data.
 const REFERENCE: &[&str] = &["@openai/codex@0.171.0"];
 
 pub(super) fn prepare(directory: &Path) -> Outcome {
-    for (name, packages) in [("python", FROM_PYPI), ("interop-python", SDKS_FROM_PYPI)] {
+    let from_pypi = [("python", FROM_PYPI), ("pytest", PYTEST), ("interop-python", SDKS_FROM_PYPI)];
+    for (name, packages) in from_pypi {
         prepare_one(&directory.join(name), packages, |place| {
             succeed(Command::new("python3").args(["-m", "venv", "--clear"]).arg(place))?;
             let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];

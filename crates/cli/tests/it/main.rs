@@ -8,6 +8,7 @@
 )]
 
 mod audit;
+mod builds;
 mod call;
 mod cases;
 mod doctor;
