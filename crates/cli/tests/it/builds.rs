@@ -1,6 +1,7 @@
 //! Real work under `:workspace`, as root and as an ordinary user: cloning, compiling, testing. Each is first done without a
 //! sandbox, in a workspace of its own.
 
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -34,7 +35,9 @@ fn both_ways(
         std::fs::remove_dir_all(&bench.workspace).unwrap();
         bench.fixture.directory("workspace");
         prepare(bench);
-        said.push(run(bench, sandboxed, script, variables).expect(0).stdout.clone());
+        let ran = run(bench, sandboxed, script, variables);
+        assert_eq!(ran.code, Some(0), "sandboxed: {sandboxed}: {ran:?}");
+        said.push(ran.stdout);
     }
     // The sandbox was one: the same script could not have written beside the workspace.
     let outside = format!("echo x > {}/outside", bench.home.display());
@@ -88,10 +91,10 @@ fn a_small_crate_is_compiled_offline_and_its_tests_run() {
         requires("cargo on PATH", false);
         return;
     };
-    let mut built = 0;
+    let built = Cell::new(0);
     as_each_user(|bench| {
-        let mut probe = bench.command_of(cargo.clone().into(), ["--version"]);
-        if !probe.output().is_ok_and(|output| output.status.success()) {
+        let version = format!("{} --version", cargo.display());
+        if run(bench, false, &version, &[]).code != Some(0) {
             return; // a toolchain in somebody else's home; root's half is always there
         }
         let variables = [
@@ -115,9 +118,9 @@ fn a_small_crate_is_compiled_offline_and_its_tests_run() {
             "cargo build -q && ./target/debug/small && cargo test -q 2>&1 | grep 'test result'";
         let said = both_ways(bench, prepare, script, &variables);
         assert!(said.starts_with("by a build script\ntest result: ok. 1 passed"), "{said}");
-        built += 1;
+        built.set(built.get() + 1);
     });
-    assert!(built > 0, "{} ran for nobody", cargo.display());
+    assert!(built.get() > 0, "{} ran for nobody", cargo.display());
 }
 
 #[test]
@@ -159,10 +162,15 @@ fn a_virtual_environment_is_made_and_pytest_runs_in_it() {
             let opened = Command::new("/bin/chmod").args(["-R", "a+rX"]).arg(&packages).status();
             assert!(opened.unwrap().success());
         }
-        let python = place.as_deref().unwrap().join("bin/python3").canonicalize().unwrap();
-        let mut probe = bench.command_of(python.clone().into(), ["-c", "import venv, ensurepip"]);
-        let usable = probe.output().is_ok_and(|output| output.status.success());
-        let python = if usable { python } else { PathBuf::from("/usr/bin/python3") };
+        let own = place.as_deref().unwrap().join("bin/python3").canonicalize().unwrap();
+        let python = [own, "/usr/bin/python3".into()].into_iter().find(|python| {
+            let probe = format!("{} -c 'import venv, ensurepip'", python.display());
+            run(bench, false, &probe, &[]).code == Some(0)
+        });
+        let Some(python) = python else {
+            requires("python3 with venv, for every user", false);
+            return;
+        };
         let prepare = |bench: &Bench| {
             let test = "import tempfile\n\ndef test_adds(tmp_path):\n    (tmp_path / 'x').write_text('y')\n    \
                         assert tempfile.gettempdir() and 1 + 1 == 2\n";

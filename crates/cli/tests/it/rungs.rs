@@ -66,6 +66,38 @@ fn doctor_inside_a_sandbox_says_that_it_is_in_one() {
     });
 }
 
+/// The sandbox of a consumer leaves the one to its own commands that Landlock can give, if the operator accepts it.
+#[test]
+fn a_confined_consumer_is_refused_unless_its_operator_accepts_landlock() {
+    let call = ["call", "workspace.run", "command=echo ran", "--profile", ":read-only"];
+    let outer = ["sandbox", "-P", ":workspace", "--"];
+    as_each_user(|bench| {
+        let program = bench.program().display().to_string();
+        let ran = bench.run([outer.as_slice(), &[&program], &call].concat());
+        ran.expect(1);
+        assert!(!ran.stdout.contains("ran\n"), "{ran:?}");
+        // In an ordinary user's namespace `/` belongs to nobody, which no launcher is trusted below.
+        let untrusted =
+            ran.stdout.contains("without a launcher") && ran.stderr.contains("user 65534");
+        let nested = "in a sandbox already, which allows no other inside";
+        assert!(untrusted || format!("{}{}", ran.stdout, ran.stderr).contains(nested), "{ran:?}");
+    });
+    if !requires("root, for an /etc of the test's own", is_root()) {
+        return;
+    }
+    let bench = Bench::new();
+    let program = bench.program().display().to_string();
+    let accepted = "[sandbox]\nminimum_rung = \"landlock\"\n";
+    let inside = |words: &[&str]| {
+        let words = [outer.as_slice(), &[program.as_str()], words].concat();
+        with_etc(&bench, None, accepted, &words)
+    };
+    let ran = inside(&call);
+    assert_eq!(ran.expect(0).stdout, "ran\n", "{ran:?}");
+    let doctor = inside(&["doctor"]);
+    assert!(doctor.expect(0).stdout.contains("works, rung landlock"), "{doctor:?}");
+}
+
 #[test]
 fn a_sandbox_in_a_sandbox_runs_on_landlock_when_the_configuration_allows_it() {
     as_each_user(|bench| {
