@@ -12,13 +12,16 @@ use crate::support::{Bench, Ran, as_each_user};
 
 /// Runs `script` in the workspace, in a sandbox or without one.
 fn run(bench: &Bench, sandboxed: bool, script: &str, variables: &[(&str, OsString)]) -> Ran {
-    let shell = ["/bin/sh", "-euc", script];
+    let shell = ["/bin/sh", "-ec", script];
     let mut command = if sandboxed {
         bench.command(["sandbox", "-P", ":workspace", "--"].iter().chain(&shell))
     } else {
         bench.command_of(shell[0].into(), &shell[1..])
     };
     command.envs(variables.iter().map(|(name, value)| (*name, value)));
+    if !sandboxed {
+        command.env("CONTROL", "1");
+    }
     Ran::of(command.output().unwrap())
 }
 
@@ -177,8 +180,8 @@ fn a_virtual_environment_is_made_and_pytest_runs_in_it() {
             bench.fixture.file("workspace/test_small.py", test);
         };
         let script = format!(
-            "{} -m venv venv && echo {} > $(echo venv/lib/python3*/site-packages)/peers.pth && \
-             venv/bin/python -m pip --version > /dev/null && venv/bin/python -m pytest -q",
+            "{} -m venv ${{CONTROL:+--without-pip}} venv; test -n \"$CONTROL\" || venv/bin/python -m pip --version > /dev/null
+             echo {} > $(echo venv/lib/python3*/site-packages)/peers.pth; venv/bin/python -m pytest -q --basetemp=tmp",
             python.display(),
             packages.display()
         );
