@@ -1,6 +1,5 @@
 //! `tools/list`, page by page.
 
-use std::collections::HashSet;
 use std::time::Duration;
 
 use plenipo_wire::protocol::methods;
@@ -11,11 +10,10 @@ use tokio::time::Instant;
 use super::{DroppedTool, Tool};
 use crate::error::{Fault, ListingFault};
 use crate::negotiate::ModernMeta;
+use crate::paging::{self, Pages};
 use crate::peer::{Peer, RequestFault};
 
-const PAGES: usize = 100;
 const TOOLS: usize = 2_048;
-const CURSOR: usize = 64 * 1024;
 
 /// Everything a server lists.
 #[derive(Debug, Default)]
@@ -33,47 +31,43 @@ pub(crate) async fn list(
     limit: Duration,
 ) -> Result<Listed, RequestFault> {
     let end = Instant::now() + limit;
-    let mut listed = Listed::default();
-    let mut seen = HashSet::new();
-    let mut cursor: Option<String> = None;
-    for _ in 0..PAGES {
-        let left = end.saturating_duration_since(Instant::now());
-        let page =
-            ask(peer, modern, left, cursor.as_deref()).await.map_err(|fault| match fault {
-                RequestFault::Silence => RequestFault::Fault(Fault::NoAnswer {
-                    method: methods::TOOLS_LIST,
-                    limit,
-                    language_server_framing: false,
-                }),
-                other => other,
-            })?;
-        cursor = listed.take(&page).map_err(RequestFault::Fault)?;
-        match &cursor {
-            None => return Ok(listed),
-            Some(next) if !seen.insert(next.clone()) => {
-                return Err(broken(ListingFault::RepeatedCursor));
-            }
-            Some(_) => {}
-        }
-    }
-    Err(broken(ListingFault::TooManyPages { limit: PAGES }))
+    let mut pages = ToolPages { peer, modern, limit, end, listed: Listed::default() };
+    paging::walk(&mut pages).await?;
+    Ok(pages.listed)
 }
 
-async fn ask(
-    peer: &Peer,
-    modern: Option<&ModernMeta>,
+struct ToolPages<'a> {
+    peer: &'a Peer,
+    modern: Option<&'a ModernMeta>,
     limit: Duration,
-    cursor: Option<&str>,
-) -> Result<Box<RawValue>, RequestFault> {
-    peer.request(methods::TOOLS_LIST, limit, |params| {
-        if let Some(cursor) = cursor {
-            params.string("cursor", cursor);
-        }
-        if let Some(modern) = modern {
-            modern.write(params);
-        }
-    })
-    .await
+    end: Instant,
+    listed: Listed,
+}
+
+impl Pages for ToolPages<'_> {
+    async fn ask(&self, cursor: Option<&str>) -> Result<Box<RawValue>, RequestFault> {
+        let left = self.end.saturating_duration_since(Instant::now());
+        let page = self.peer.request(methods::TOOLS_LIST, left, |params| {
+            if let Some(cursor) = cursor {
+                params.string("cursor", cursor);
+            }
+            if let Some(modern) = self.modern {
+                modern.write(params);
+            }
+        });
+        page.await.map_err(|fault| match fault {
+            RequestFault::Silence => silence(self.limit),
+            other => other,
+        })
+    }
+
+    fn take(&mut self, page: &RawValue) -> Result<Option<String>, Fault> {
+        self.listed.take(page)
+    }
+
+    fn clear(&mut self) {
+        self.listed = Listed::default();
+    }
 }
 
 impl Listed {
@@ -104,13 +98,7 @@ impl Listed {
         if self.tools.len().saturating_add(self.dropped.len()) > TOOLS {
             return Err(Fault::Listing(ListingFault::TooManyTools { limit: TOOLS }));
         }
-        match page.next_cursor {
-            Some(next) if next.len() > CURSOR => {
-                let bytes = next.len();
-                Err(Fault::Listing(ListingFault::CursorTooLong { bytes, limit: CURSOR }))
-            }
-            next => Ok(next.map(Into::into)),
-        }
+        Ok(page.next_cursor.map(Into::into))
     }
 }
 
@@ -121,8 +109,4 @@ pub(crate) fn silence(limit: Duration) -> RequestFault {
         limit,
         language_server_framing: false,
     })
-}
-
-fn broken(fault: ListingFault) -> RequestFault {
-    RequestFault::Fault(Fault::Listing(fault))
 }

@@ -61,6 +61,27 @@ async fn cursor_rules() {
     .await;
     assert_eq!(listed(&web).await.unwrap(), ["a:1", "a:2"]);
     assert_eq!(asked(&web), [None, text("x"), None, text("x")]);
+
+    // The tools are a list like any other.
+    let gone = std::sync::atomic::AtomicBool::new(true);
+    let web = Web::modern(move |seen| match (seen.method()?.as_str(), cursor(seen).as_deref()) {
+        ("tools/list", None) => tools(seen, "one", r#","nextCursor":"""#),
+        ("tools/list", Some("")) if gone.swap(false, std::sync::atomic::Ordering::AcqRel) => {
+            Some(Answer::json(&seen.error(r#"{"code":-32602,"message":"unknown cursor"}"#)))
+        }
+        ("tools/list", Some("")) => tools(seen, "two", ""),
+        _ => None,
+    })
+    .await;
+    let catalog = web.connect().await.unwrap().catalog().await.unwrap();
+    let names: Vec<_> = catalog.tools().map(|tool| tool.name().to_owned()).collect();
+    assert_eq!(names, ["one", "two"]);
+    assert_eq!(web.count("tools/list"), 4);
+}
+
+fn tools(seen: &Seen, name: &str, next: &str) -> Option<Answer> {
+    let tool = format!(r#"{{"name":"{name}","inputSchema":{{"type":"object"}}}}"#);
+    Some(Answer::json(&seen.result(&format!(r#"{{"tools":[{tool}]{next}}}"#))))
 }
 
 #[tokio::test]
