@@ -20,7 +20,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("credentials", &["oauth", "redact"]),
     ("connect", &["authority", "wire", "schema", "policy", "oauth", "credentials", "redact"]),
     ("server-workspace", &["authority", "wire"]),
-    ("config", &["connect", "redact"]),
+    ("config", &["connect", "oauth", "redact"]),
     ("gateway", &["connect", "authority", "wire", "oauth", "redact"]),
     ("cli", EVERYTHING),
     ("testkit", &[]),

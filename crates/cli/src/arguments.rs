@@ -57,6 +57,15 @@ pub(crate) enum Command {
         #[arg(value_name = "NAME")]
         name: String,
     },
+    Login(LoginArguments),
+    /// Sign out of a server: its tokens are revoked where the issuer can do that, and forgotten.
+    Logout {
+        #[arg(value_name = "SERVER")]
+        server: String,
+    },
+    /// Show who is signed in where.
+    #[command(subcommand)]
+    Auth(AuthCommand),
     Trust(TrustArguments),
     /// Check, show or locate the configuration.
     #[command(subcommand)]
@@ -72,6 +81,38 @@ pub(crate) enum Command {
         #[arg(value_name = "DIR")]
         directory: PathBuf,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuthCommand {
+    /// List the credentials that are kept: server, issuer, account, scopes, end; never a secret.
+    Status,
+}
+
+/// Sign in to a server that is reached by a URL, so that calls to it carry a token.
+///
+/// A page is opened in the browser, which comes back to a port on this machine when you are done. Where the browser
+/// is on another machine, paste the address that it was sent to instead.
+///
+/// Examples:
+///   plenipo login issues
+///   plenipo login issues --scopes "issues:read issues:write"
+///   plenipo login issues --no-browser
+///   plenipo login issues --device
+#[derive(Debug, Clone, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct LoginArguments {
+    #[arg(value_name = "SERVER")]
+    pub(crate) server: String,
+    /// Ask for these scopes, separated by spaces [default: the configuration's, else what the server asks for].
+    #[arg(long, value_name = "SCOPES")]
+    pub(crate) scopes: Option<String>,
+    /// Print the page's address on standard output, and open nothing.
+    #[arg(long)]
+    pub(crate) no_browser: bool,
+    /// Sign in on another device, with a code to enter there.
+    #[arg(long, conflicts_with = "no_browser")]
+    pub(crate) device: bool,
 }
 
 #[derive(Debug, Subcommand)]

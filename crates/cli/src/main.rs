@@ -7,6 +7,7 @@ mod audit;
 mod authority;
 mod call;
 mod configuration;
+mod credentials;
 mod doctor;
 mod edit;
 mod env;
@@ -21,6 +22,7 @@ mod sandbox;
 mod serve;
 mod servers;
 mod settings;
+mod sign_in;
 mod terminal;
 mod tools;
 mod trust;
@@ -30,7 +32,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use arguments::{Command, Program, ServerCommand};
+use arguments::{AuthCommand, Command, Program, ServerCommand};
 use failure::Failure;
 
 fn main() -> ExitCode {
@@ -58,6 +60,9 @@ fn main() -> ExitCode {
         Command::Servers => servers::run(&global),
         Command::Add(add) => edit::add(&global, &add),
         Command::Remove { name } => edit::remove(&global, &name),
+        Command::Login(login) => sign_in::login(&global, &login),
+        Command::Logout { server } => sign_in::logout(&global, &server),
+        Command::Auth(AuthCommand::Status) => sign_in::status(&global),
         Command::Trust(trust) => trust::run(&global, &trust),
         Command::Config(command) => configuration::run(&global, &command),
         Command::Doctor => doctor::run(&global),

@@ -20,7 +20,7 @@ use crate::failure::{Code, Failure};
 use crate::keeper::Keeper;
 use crate::memory::Files;
 use crate::settings::Settings;
-use crate::{authority, env, terminal};
+use crate::{authority, credentials, env, terminal};
 
 /// A server that may be started.
 pub(crate) struct Reachable {
@@ -124,7 +124,12 @@ impl Reachable {
         let mut endpoint = config.endpoint(&context)?;
         match &mut endpoint {
             // Nothing is listened for between a command's few requests.
-            Endpoint::Http(http) => drop(http.server_stream(false)),
+            Endpoint::Http(http) => {
+                http.server_stream(false);
+                if let TransportSettings::Http(settings) = &config.transport {
+                    credentials::authorize(&self.name, http, settings, &host.http)?;
+                }
+            }
             _ => host.keep(&mut options),
         }
         Ok(Member::new(self.name.clone(), endpoint, options))

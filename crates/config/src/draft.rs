@@ -7,6 +7,7 @@ use crate::error::ConfigError;
 use crate::format::Format;
 use crate::keys::{self, Meaning};
 use crate::node::{Node, Place, Value};
+use crate::oauth::OAuthConfig;
 use crate::scalar::{bytes, forwarded, milliseconds, rounds, seconds, variable_name};
 use crate::server::{
     HeaderValueSource, HttpSettings, ServerConfig, ServerState, StdioSettings, TransportSettings,
@@ -41,6 +42,7 @@ struct Draft<'a> {
     bearer_token_env_var: Option<String>,
     headers: Vec<(String, HeaderValueSource)>,
     headers_helper: Option<Vec<Template>>,
+    oauth: OAuthConfig,
     enabled: bool,
     off: Option<&'static str>,
     required: bool,
@@ -72,6 +74,7 @@ impl<'a> Draft<'a> {
             bearer_token_env_var: None,
             headers: Vec::new(),
             headers_helper: None,
+            oauth: OAuthConfig::default(),
             enabled: true,
             off: None,
             required: false,
@@ -134,6 +137,9 @@ impl<'a> Draft<'a> {
             "http_headers" => self.headers(node, place)?,
             "env_http_headers" => self.headers_from_variables(node, place)?,
             "http_headers_helper" => self.headers_helper = Some(self.helper(node, place)?),
+            "scopes" => self.oauth.scopes(node, place)?,
+            "oauth_resource" => self.oauth.resource(node, place)?,
+            "oauth" => self.not_yet.extend(self.oauth.table(node, place)?),
             "enabled" => self.enabled = place.boolean(node)?,
             "disabled" => self.off = place.boolean(node)?.then_some("`disabled: true`"),
             "required" => self.required = place.boolean(node)?,
@@ -272,6 +278,7 @@ impl<'a> Draft<'a> {
                 bearer_token_env_var: self.bearer_token_env_var,
                 headers: self.headers,
                 headers_helper: self.headers_helper,
+                oauth: self.oauth,
             }),
             (None, Some(command)) => TransportSettings::Stdio(StdioSettings {
                 command,

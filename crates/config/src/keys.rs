@@ -16,7 +16,7 @@ pub(crate) enum Meaning {
 }
 
 /// Keys of `[mcp_servers.NAME]` that are honoured.
-const HONOURED: [&str; 22] = [
+const HONOURED: [&str; 25] = [
     "command",
     "args",
     "env",
@@ -27,6 +27,9 @@ const HONOURED: [&str; 22] = [
     "http_headers",
     "env_http_headers",
     "http_headers_helper",
+    "scopes",
+    "oauth",
+    "oauth_resource",
     "enabled",
     "required",
     "startup_timeout_sec",
@@ -45,15 +48,12 @@ const HONOURED: [&str; 22] = [
 pub(crate) const TOOL: [&str; 2] = ["approval_mode", "output_token_limit"];
 
 /// Keys of `[mcp_servers.NAME]` that are known and not honoured yet.
-const NOT_YET: [&str; 9] = [
+const NOT_YET: [&str; 6] = [
     "environment_id",
     "auth",
     "startup_readiness",
     "supports_parallel_tool_calls",
     "omit_tools_from",
-    "scopes",
-    "oauth",
-    "oauth_resource",
     "name",
 ];
 
@@ -93,10 +93,17 @@ const JSON_DESCRIPTIVE: [&str; 4] = ["description", "gallery", "version", "note"
 /// Keys that only a server with `command` has, as the reference schema calls them.
 pub(crate) const STDIO_ONLY: [&str; 4] = ["args", "env", "env_vars", "cwd"];
 /// Keys that only a server with `url` has.
-pub(crate) const HTTP_ONLY: [&str; 4] =
-    ["bearer_token_env_var", "http_headers", "env_http_headers", "http_headers_helper"];
+pub(crate) const HTTP_ONLY: [&str; 7] = [
+    "bearer_token_env_var",
+    "http_headers",
+    "env_http_headers",
+    "http_headers_helper",
+    "scopes",
+    "oauth",
+    "oauth_resource",
+];
 /// Keys that only a server with `url` has, among those that are not honoured yet.
-pub(crate) const HTTP_ONLY_NOT_YET: [&str; 4] = ["auth", "scopes", "oauth", "oauth_resource"];
+pub(crate) const HTTP_ONLY_NOT_YET: [&str; 1] = ["auth"];
 
 /// Top-level keys that are honoured.
 pub(crate) const TOP_LEVEL: [&str; 8] = [
@@ -125,6 +132,13 @@ pub(crate) const OWN_NOT_YET: [&str; 1] = ["features"];
 /// Keys of `[shell_environment_policy]`.
 pub(crate) const ENVIRONMENT: [&str; 5] =
     ["inherit", "ignore_default_excludes", "exclude", "set", "include_only"];
+
+/// Keys of `[mcp_servers.NAME.oauth]` that are honoured.
+pub(crate) const OAUTH: [&str; 4] =
+    ["client_id", "client_secret_env_var", "callback_port", "authorization_server_issuer"];
+/// Keys of `[mcp_servers.NAME.oauth]` that are known and not honoured yet.
+pub(crate) const OAUTH_NOT_YET: [&str; 3] =
+    ["client_secret", "callback_url", "token_endpoint_auth_method"];
 
 /// Keys of `[audit]`.
 pub(crate) const AUDIT: [&str; 1] = ["file"];

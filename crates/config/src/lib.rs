@@ -33,6 +33,7 @@ mod http;
 mod json_document;
 mod keys;
 mod node;
+mod oauth;
 mod reader;
 mod scalar;
 mod server;
@@ -46,6 +47,7 @@ pub use approval::ApprovalSettings;
 pub use environment::{EnvironmentPolicy, Inherit};
 pub use error::ConfigError;
 pub use format::Format;
+pub use oauth::OAuthConfig;
 use plenipo_redact::Secret;
 pub use server::{
     HeaderValueSource, HttpSettings, ServerConfig, ServerState, StdioSettings, TransportSettings,

@@ -8,6 +8,7 @@ use std::time::Duration;
 use plenipo_redact::Secret;
 
 use crate::error::ConfigError;
+use crate::oauth::OAuthConfig;
 use crate::template::{StartContext, Template};
 use crate::{ApprovalSettings, Origin};
 use plenipo_connect::Approvals;
@@ -33,6 +34,9 @@ use plenipo_connect::environment;
 /// | `http_headers` | HTTP | {name: value} | none |
 /// | `env_http_headers` | HTTP | {name: name of a variable} | none |
 /// | `http_headers_helper` | HTTP | \[string\]: program and arguments | none |
+/// | `scopes` | HTTP | \[string\] | what the server asks for |
+/// | `oauth_resource` | HTTP | URL | what the server publishes |
+/// | `oauth` | HTTP | {`client_id`, `client_secret_env_var`, `callback_port`, `authorization_server_issuer`} | none |
 /// | `enabled` | both | bool | true |
 /// | `required` | both | bool | false |
 /// | `startup_timeout_sec` (or `startup_timeout_ms`, which is weaker) | both | seconds | 30 |
@@ -124,6 +128,8 @@ pub struct HttpSettings {
     pub headers: Vec<(String, HeaderValueSource)>,
     /// Program and arguments that print headers; never empty.
     pub headers_helper: Option<Vec<Template>>,
+    /// About signing in.
+    pub oauth: OAuthConfig,
 }
 
 /// Where a header's value comes from.
@@ -212,6 +218,16 @@ fn program(
 }
 
 impl HttpSettings {
+    /// Whether nothing else is configured that tells the server who asks: then OAuth may.
+    #[must_use]
+    pub fn may_sign_in(&self) -> bool {
+        let authorizes =
+            |(name, _): &(String, HeaderValueSource)| name.eq_ignore_ascii_case("authorization");
+        self.bearer_token_env_var.is_none()
+            && self.headers_helper.is_none()
+            && !self.headers.iter().any(authorizes)
+    }
+
     /// What to reach.
     ///
     /// # Errors

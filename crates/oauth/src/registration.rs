@@ -190,7 +190,7 @@ impl Strategy {
 struct Body<'a> {
     client_name: &'a str,
     redirect_uris: &'a [String],
-    grant_types: [&'static str; 2],
+    grant_types: Vec<&'static str>,
     response_types: [&'static str; 1],
     token_endpoint_auth_method: &'static str,
     application_type: &'static str,
@@ -213,7 +213,7 @@ pub async fn register(
     let body = Body {
         client_name: request.client_name,
         redirect_uris: request.redirect_uris,
-        grant_types: ["authorization_code", "refresh_token"],
+        grant_types: grant_types(metadata),
         response_types: ["code"],
         token_endpoint_auth_method: method.as_str(),
         application_type: "native",
@@ -252,6 +252,16 @@ fn read(json: &Json, metadata: &ServerMetadata) -> Result<ClientRegistration, OA
     client.secret_expires_at =
         expires.map(|seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
     Ok(client)
+}
+
+/// What may be asked for later; the device grant only where there is one.
+fn grant_types(metadata: &ServerMetadata) -> Vec<&'static str> {
+    const DEVICE_CODE: &str = "urn:ietf:params:oauth:grant-type:device_code";
+    let mut grant_types = vec!["authorization_code", "refresh_token"];
+    if metadata.device_authorization_endpoint.is_some() && metadata.offers(DEVICE_CODE) {
+        grant_types.push(DEVICE_CODE);
+    }
+    grant_types
 }
 
 /// None where the server takes that, as a native program keeps no secret; else what it takes.

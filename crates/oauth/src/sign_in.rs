@@ -130,6 +130,22 @@ impl Prepared {
         Self::register(http, discovered, options).await
     }
 
+    /// As [`new`](Self::new), for a sign-in on another device: an issuer without such sign-ins is
+    /// refused before a client is registered there.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new); [`Missing::Endpoint`] without `device_authorization_endpoint`.
+    pub async fn for_device(
+        http: &Http<'_>,
+        options: &SignInOptions<'_>,
+    ) -> Result<Self, OAuthError> {
+        let discovered = Self::discover(http, options).await?;
+        let metadata = &discovered.metadata;
+        let endpoint = metadata.device_authorization_endpoint.as_ref();
+        metadata.need(endpoint, "device_authorization_endpoint")?;
+        Self::register(http, discovered, options).await
+    }
+
     async fn register(
         http: &Http<'_>,
         discovered: Discovered,

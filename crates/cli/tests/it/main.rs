@@ -28,6 +28,7 @@ mod reference;
 mod rungs;
 mod sandbox;
 mod servers;
+mod sign_in;
 mod support;
 mod survivors;
 mod trust;

@@ -51,6 +51,7 @@ http_headers_helper = ["vault", "headers"]
 url = "https://example.com/mcp"
 scopes = ["read"]
 oauth_resource = "https://example.com"
+oauth = { client_id = "pre-1", client_secret_env_var = "SECRET", callback_port = 8765, callback_url = "x" }
 auth = "oauth" # the default, so there is nothing to wait for
 "#;
 
@@ -85,7 +86,7 @@ fn every_honoured_key_is_read() {
         other => format!("{other:?}"),
     };
     assert_eq!(state("off"), "`enabled = false`");
-    assert_eq!(state("later"), "not honoured yet: `scopes`, `oauth_resource`");
+    assert_eq!(state("later"), "not honoured yet: `oauth.callback_url`");
     insta::assert_debug_snapshot!("an_http_server", server("web:@a/b.c-d"));
 }
 
@@ -140,6 +141,12 @@ fn a_fault_names_file_line_key_and_the_nearest_known_key() {
         "command = \"x\"\nzzz = 1",
         "command = \"x\"\nhttp_headers = { A = \"1\" }",
         "command = \"x\"\nscopes = [\"a\"]",
+        "url = \"https://x\"\nscopes = [\"a b\"]",
+        "url = \"https://x\"\noauth_resource = \"http://x\"",
+        "url = \"https://x\"\noauth = { callback_port = 0 }",
+        "url = \"https://x\"\noauth = { callback_prot = 1 }",
+        "url = \"https://x\"\noauth = { client_secret_env_var = \"S\" }",
+        "url = \"https://x\"\noauth = { authorization_server_issuer = \"https://x/?a\" }",
         "url = \"https://x\"\nargs = []",
         "url = \"https://x\"\ncwd = \"/\"",
         "url = \"ftp://x\"",

@@ -107,8 +107,24 @@ impl OAuthAuthorizer {
         vault: Vault,
         grantor: Option<Box<dyn Grantor>>,
     ) -> Result<Self, AuthorizeError> {
+        let opened = spawn_blocking(move || Self::open(settings, network, vault, grantor)).await;
+        opened.unwrap_or_else(|_| {
+            Err(AuthorizeError::new(ErrorKind::Transport, "the runtime was shut down meanwhile"))
+        })
+    }
+
+    /// As [`new`](Self::new), reading the store on this thread.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn open(
+        settings: OAuthSettings,
+        network: OAuthNetwork,
+        vault: Vault,
+        grantor: Option<Box<dyn Grantor>>,
+    ) -> Result<Self, AuthorizeError> {
         let kept = grantor.as_ref().is_none_or(|grantor| grantor.is_kept());
-        let record = if kept { find(&settings, &vault).await? } else { None };
+        let record = if kept { find(&settings, &vault)? } else { None };
         let pin = record.as_ref().map(pin);
         let principal = record.as_ref().map(|record| record.key.id().as_str().to_owned());
         let inner = Inner {
@@ -270,19 +286,7 @@ impl fmt::Debug for OAuthAuthorizer {
 }
 
 /// The stored credential for a server: the newest one, when all are of one person.
-async fn find(settings: &OAuthSettings, vault: &Vault) -> Result<Option<Record>, AuthorizeError> {
-    let (wanted, vault) = (settings.clone(), vault.clone());
-    let found = spawn_blocking(move || find_blocking(&wanted, &vault)).await;
-    found.unwrap_or_else(|_| {
-        Err(AuthorizeError::new(ErrorKind::Transport, "the runtime was shut down meanwhile"))
-    })
-}
-
-/// As an authorizer does at its start.
-pub(super) fn find_blocking(
-    settings: &OAuthSettings,
-    vault: &Vault,
-) -> Result<Option<Record>, AuthorizeError> {
+fn find(settings: &OAuthSettings, vault: &Vault) -> Result<Option<Record>, AuthorizeError> {
     let records = vault.records().map_err(super::failure::store_failed)?;
     let mut fitting: Vec<_> = records
         .into_iter()

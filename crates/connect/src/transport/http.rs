@@ -131,6 +131,12 @@ impl HttpEndpoint {
         self
     }
 
+    /// The URL, with its query.
+    #[must_use]
+    pub fn url(&self) -> &http::Uri {
+        self.target.uri()
+    }
+
     /// The URL, fit to show.
     #[must_use]
     pub fn shown_url(&self) -> String {

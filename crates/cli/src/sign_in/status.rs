@@ -1,0 +1,122 @@
+//! `plenipo auth status`: who is signed in where; never a secret.
+
+use std::process::ExitCode;
+use std::time::UNIX_EPOCH;
+
+use plenipo_config::{StartContext, TransportSettings};
+use plenipo_connect::oauth::OAuthSettings;
+use plenipo_credentials::Record;
+use serde::Serialize;
+
+use super::from_now;
+use crate::arguments::Global;
+use crate::failure::{Failure, with_sources};
+use crate::settings::Settings;
+use crate::{credentials, env, terminal};
+
+/// One credential.
+#[derive(Debug, Serialize)]
+struct Row {
+    /// Configured servers that it is used for.
+    servers: Vec<String>,
+    resource: String,
+    issuer: String,
+    client_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    account: Option<String>,
+    scopes: Vec<String>,
+    /// Seconds since 1970; absent: the issuer did not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<u64>,
+    /// Whether it is refreshed without a person.
+    refreshable: bool,
+    /// Where it is kept.
+    store: String,
+}
+
+pub(crate) fn run(global: &Global) -> Result<ExitCode, Failure> {
+    let settings = Settings::load(global.config.as_deref())?;
+    let vault = credentials::vault()?;
+    let records = vault
+        .records()
+        .map_err(|error| Failure::usage(with_sources(&error)).with_optional_hint(error.hint()))?;
+    let servers = servers(&settings);
+    let store = format!("{}: {}", vault.store().kind().as_str(), vault.store().place());
+    let signed_in = records.iter().filter(|record| record.grant.is_some());
+    let rows: Vec<_> = signed_in.filter_map(|record| row(record, &servers, &store)).collect();
+    match global.json {
+        true => terminal::print_json(&rows)?,
+        false => terminal::print_lines(&lines(&rows))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What each configured server's credentials would be.
+fn servers(settings: &Settings) -> Vec<(String, OAuthSettings)> {
+    let lookup = |name: &str| env::variable(name);
+    let home = env::home();
+    let mut context = StartContext::new(&lookup);
+    context.home = home.as_deref();
+    let mut names: Vec<_> = settings.server_names().collect();
+    names.sort();
+    names.dedup();
+    let found = names.into_iter().filter_map(|name| {
+        let (name, config) = settings.server(name.as_str())?;
+        let config = config.ok()?;
+        let TransportSettings::Http(http) = &config.transport else { return None };
+        let endpoint = http.endpoint(&context).ok().filter(|_| http.may_sign_in())?;
+        let settings = credentials::settings(&name, &endpoint, &http.oauth).ok()??;
+        Some((name.to_string(), settings))
+    });
+    found.collect()
+}
+
+fn row(record: &Record, servers: &[(String, OAuthSettings)], store: &str) -> Option<Row> {
+    let grant = record.grant.as_ref()?;
+    let used = servers.iter().filter(|(_, settings)| settings.covers(record));
+    let expires_at = grant.expires_at.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+    let scopes = grant.scopes.as_ref();
+    Some(Row {
+        servers: used.map(|(name, _)| name.clone()).collect(),
+        resource: record.key.resource.to_string(),
+        issuer: record.key.issuer.to_string(),
+        client_id: record.key.client_id.clone(),
+        account: grant.account.clone().or_else(|| record.key.subject.clone()),
+        scopes: scopes.map(|scopes| scopes.iter().map(str::to_owned).collect()).unwrap_or_default(),
+        expires_at: expires_at.map(|at| at.as_secs()),
+        refreshable: grant.refresh_token.is_some(),
+        store: store.to_owned(),
+    })
+}
+
+fn lines(rows: &[Row]) -> Vec<String> {
+    if rows.is_empty() {
+        return vec!["nobody is signed in".to_owned()];
+    }
+    let mut lines = Vec::new();
+    for row in rows {
+        let name = match row.servers.as_slice() {
+            [] => row.resource.clone(),
+            servers => servers.join(", "),
+        };
+        lines.push(terminal::harmless(&name));
+        let mut tell = |what: &str, text: &str| {
+            lines.push(format!("  {what:<8} {}", terminal::harmless(text)));
+        };
+        tell("resource", &row.resource);
+        tell("issuer", &row.issuer);
+        if let Some(account) = &row.account {
+            tell("account", account);
+        }
+        if !row.scopes.is_empty() {
+            tell("scopes", &row.scopes.join(" "));
+        }
+        let expiry = row.expires_at.map_or("unknown".to_owned(), |at| {
+            from_now(UNIX_EPOCH + std::time::Duration::from_secs(at))
+        });
+        let refreshed = if row.refreshable { ", then refreshed" } else { "" };
+        tell("expires", &format!("{expiry}{refreshed}"));
+        tell("kept in", &row.store);
+    }
+    lines
+}
