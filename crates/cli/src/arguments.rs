@@ -60,6 +60,7 @@ pub(crate) enum Command {
     Login(LoginArguments),
     /// Sign out of a server: its tokens are revoked where the issuer can do that, and forgotten.
     Logout {
+        /// A configured server with a `url`.
         #[arg(value_name = "SERVER")]
         server: String,
     },
@@ -102,6 +103,7 @@ pub(crate) enum AuthCommand {
 #[derive(Debug, Clone, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct LoginArguments {
+    /// A configured server with a `url`.
     #[arg(value_name = "SERVER")]
     pub(crate) server: String,
     /// Ask for these scopes, separated by spaces [default: the configuration's, else what the server asks for].

@@ -89,6 +89,12 @@ pub(super) fn source(
 ) -> Result<TokenSource, TokenError> {
     let mut options = SourceOptions::new(Arc::new(network.clone()), network.addresses());
     options.credential = credential;
+    // A token that lives for seconds is not to be refreshed with every request.
+    let lifetime = record
+        .grant
+        .as_ref()
+        .and_then(|grant| grant.expires_at?.duration_since(grant.obtained_at).ok());
+    options.skew = lifetime.map_or(SKEW, |lifetime| SKEW.min(lifetime / 2));
     options.metadata = metadata;
     TokenSource::new(record, vault.clone(), options)
 }
