@@ -124,7 +124,7 @@ impl Target {
         })?;
         let client = HttpClient::new(env::http_client_options());
         let network = OAuthNetwork::new(client, settings.server.clone());
-        Ok(Self { name, config: http.oauth.clone(), settings, network })
+        Ok(Self { name, config: (*http.oauth).clone(), settings, network })
     }
 
     /// What the server says to one who is not signed in. Nothing, if it does not mind.

@@ -278,7 +278,7 @@ impl<'a> Draft<'a> {
                 bearer_token_env_var: self.bearer_token_env_var,
                 headers: self.headers,
                 headers_helper: self.headers_helper,
-                oauth: self.oauth,
+                oauth: Box::new(self.oauth),
             }),
             (None, Some(command)) => TransportSettings::Stdio(StdioSettings {
                 command,

@@ -129,7 +129,7 @@ pub struct HttpSettings {
     /// Program and arguments that print headers; never empty.
     pub headers_helper: Option<Vec<Template>>,
     /// About signing in.
-    pub oauth: OAuthConfig,
+    pub oauth: Box<OAuthConfig>,
 }
 
 /// Where a header's value comes from.
