@@ -19,6 +19,7 @@ mod layers;
 mod run;
 mod scan;
 mod sizes;
+mod soak;
 mod test;
 mod workspace;
 
@@ -46,6 +47,9 @@ Usage: cargo xtask <task>
              --check     fail when a bar is missed
   fuzz [--seconds N]
            each fuzz target for N seconds (60); failing inputs are kept in target/fuzz
+  soak [--seconds N] [--servers N] [--calls N] [--seed N]
+           200 servers with bad manners, 50000 calls, 600 seconds: no answer may be lost or crossed,
+           no process or descriptor left, and memory has to stay flat
   dist     the release in target/dist: a static executable (tested), man pages, licences, checksums
   conformance [--scenario NAME]…
            the official suite's client scenarios, both revisions; fetched from npm into target/conformance
@@ -80,6 +84,7 @@ fn dispatch(words: &[String]) -> Outcome {
         "layers" => no_arguments(rest).and_then(|()| layers::check(&Workspace::load()?)),
         "sizes" => no_arguments(rest).and_then(|()| sizes::check(&Workspace::load()?)),
         "bench" => bench::run(&Workspace::load()?, &bench::Options::parse(rest)?),
+        "soak" => soak::run(&Workspace::load()?, &soak::Options::parse(rest)?),
         "fuzz" => fuzz::run(&Workspace::load()?, fuzz::seconds(rest)?),
         "checklist" => checklist::run(&Workspace::load()?, rest),
         "conformance" => conformance::run(&Workspace::load()?, &conformance::Options::parse(rest)?),
