@@ -12,7 +12,7 @@ use plenipo_authority::{CapturedAuthority, SandboxState};
 use plenipo_connect::approval::ApprovalDecision;
 use plenipo_connect::catalog::Tool;
 use plenipo_connect::{
-    Approver, CallOutcome, CallRequest, Connection, Endpoint, Fault, InputHandler, Member,
+    Approver, CallOutcome, CallRequest, Cancellation, Canceller, Connection, Endpoint, Fault, InputHandler, Member,
 };
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -21,6 +21,7 @@ use crate::audit::{Audit, Ending};
 use crate::authority::{self, InForce, ProfileChoice};
 use crate::failure::{Code, Failure};
 use crate::person::{Answers, Given, Person};
+use crate::progress::ProgressLine;
 use crate::reach::Host;
 use crate::serve::run_to_end;
 use crate::settings::Settings;
@@ -101,10 +102,7 @@ impl Call<'_> {
         // Captured when the call is accepted; nothing below can change it.
         let authority = connection.capture(Some(self.state.clone())).await;
         let digest = authority.digest().to_string();
-        let outcome = tokio::select! {
-            outcome = self.call_on(&connection, authority) => outcome,
-            code = interruption.wait() => Err(interrupted(code)),
-        };
+        let outcome = self.call_until(&mut interruption, &connection, authority).await;
         let decided = self.decided.get().map(|decision| decision.name());
         let recorded = audit.record(self.names(), Some(digest), decided, ending(&outcome));
         for key in self.answers.unused() {
@@ -114,7 +112,11 @@ impl Call<'_> {
         let (rendered, code) = match outcome.and_then(|outcome| self.render(outcome)) {
             Ok(rendered) => rendered,
             Err(failure) => {
-                connection.shut_down().await;
+                tokio::select! {
+                    _ = connection.shut_down() => {}
+                    // Asked a second time: what is dropped now is killed.
+                    _ = interruption.wait() => {}
+                }
                 return recorded.and(Err(failure));
             }
         };
@@ -126,6 +128,29 @@ impl Call<'_> {
             }
             code = interruption.wait() => Err(interrupted(code)),
         }
+    }
+
+    /// The call, which the first signal cancels in good order and the second leaves where it is.
+    async fn call_until(
+        &self,
+        interruption: &mut Interruption,
+        connection: &Connection,
+        authority: CapturedAuthority,
+    ) -> Result<CallOutcome, Failure> {
+        let canceller = Canceller::new();
+        let mut call =
+            std::pin::pin!(self.call_on(connection, authority, canceller.cancellation()));
+        let code = tokio::select! {
+            outcome = &mut call => return outcome,
+            code = interruption.wait() => code,
+        };
+        canceller.cancel("interrupted");
+        tokio::select! {
+            // An answer that came first is no longer wanted.
+            _ = call => {}
+            _ = interruption.wait() => {}
+        }
+        Err(interrupted(code))
     }
 
     fn names(&self) -> (&str, &str) {
@@ -151,11 +176,11 @@ impl Call<'_> {
         Ok(Connection::open(name, &endpoint, options).await?)
     }
 
-    /// Dropped on an interruption, which cancels the call.
     async fn call_on(
         &self,
         connection: &Connection,
         authority: CapturedAuthority,
+        cancellation: Cancellation,
     ) -> Result<CallOutcome, Failure> {
         let mut catalog = connection.catalog_at_hand().await?;
         if catalog.is_remembered()
@@ -170,15 +195,12 @@ impl Call<'_> {
         request.timeout = self.arguments.timeout;
         request.max_total = self.arguments.timeout;
         request.asked_by_person = true;
-        let verbose = self.global.verbose;
+        request.cancel = Some(cancellation);
+        let progress = ProgressLine::new(self.global.verbose);
         // Asked for always: whether a call lives on its progress must not depend on who listens.
-        request.progress = Some(Arc::new(move |update| {
-            if verbose {
-                let message = update.message.as_deref().unwrap_or("working");
-                terminal::tell(&terminal::stderr().dim(&terminal::harmless(message)));
-            }
-        }));
+        request.progress = Some(Arc::new(move |update| progress.show(update)));
         let called = connection.call(request).await;
+        progress.clear();
         called.map_err(|error| match error.fault() {
             Fault::Arguments(_) => {
                 Failure::from(error).with_hint(format!("the tool is {}", signature(tool)))

@@ -17,6 +17,7 @@ mod keeper;
 mod man;
 mod memory;
 mod person;
+mod progress;
 mod reach;
 mod sandbox;
 mod serve;

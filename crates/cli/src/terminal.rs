@@ -1,6 +1,7 @@
 //! Colour, only where a person looks: a terminal without `NO_COLOR`.
 
 use std::io::{BufWriter, IsTerminal, StdoutLock, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::env;
 use crate::failure::{Code, Failure};
@@ -45,11 +46,34 @@ impl Paint {
 
 /// One line on stderr. If nobody can read it the exit code still says what happened.
 pub(crate) fn tell(text: &str) {
+    clear();
     drop(writeln!(std::io::stderr(), "{text}"));
+}
+
+/// Whether the last line of the terminal is a drawn one.
+static DRAWN: AtomicBool = AtomicBool::new(false);
+
+/// Puts `line` in place of the last drawn one; the next [`tell`] or [`clear`] takes it away.
+pub(crate) fn draw(line: &str) {
+    DRAWN.store(true, Ordering::Relaxed);
+    drop(write!(std::io::stderr(), "\r{line}\u{1b}[K"));
+}
+
+/// Takes a drawn line away.
+pub(crate) fn clear() {
+    if DRAWN.swap(false, Ordering::Relaxed) {
+        drop(write!(std::io::stderr(), "\r\u{1b}[K"));
+    }
+}
+
+/// Whether a person reads stderr as it comes.
+pub(crate) fn stderr_is_terminal() -> bool {
+    std::io::stderr().is_terminal()
 }
 
 /// A question on stderr, without the end of its line.
 pub(crate) fn ask(question: &str) {
+    clear();
     drop(write!(std::io::stderr(), "{question}"));
 }
 

@@ -8,13 +8,15 @@ use crate::format::Format;
 use crate::keys::{self, Meaning};
 use crate::node::{Node, Place, Value};
 use crate::oauth::OAuthConfig;
-use crate::scalar::{bytes, forwarded, milliseconds, rounds, seconds, variable_name};
+use crate::scalar::{bytes, forwarded, milliseconds, restart, rounds, seconds, variable_name};
 use crate::server::{
     HeaderValueSource, HttpSettings, ServerConfig, ServerState, StdioSettings, TransportSettings,
 };
 use crate::template::{Template, TemplateFault};
 use crate::{ApprovalSettings, Origin, approval, helper, http};
 use plenipo_connect::ToolFilter;
+use crate::{helper, http};
+use plenipo_connect::{RestartPolicy, ToolFilter};
 
 pub(crate) fn read_server(
     format: Format,
@@ -50,6 +52,8 @@ struct Draft<'a> {
     startup_milliseconds: Option<Duration>,
     tool_timeout: Option<Duration>,
     max_message_bytes: Option<usize>,
+    tool_total_timeout: Option<Duration>,
+    restart: RestartPolicy,
     enabled_tools: Option<Vec<String>>,
     disabled_tools: Vec<String>,
     approval: ApprovalSettings,
@@ -82,6 +86,8 @@ impl<'a> Draft<'a> {
             startup_milliseconds: None,
             tool_timeout: None,
             max_message_bytes: None,
+            tool_total_timeout: None,
+            restart: RestartPolicy::default(),
             enabled_tools: None,
             disabled_tools: Vec::new(),
             approval: ApprovalSettings::default(),
@@ -147,6 +153,8 @@ impl<'a> Draft<'a> {
             "startup_timeout_ms" => self.startup_milliseconds = Some(milliseconds(node, place)?),
             "tool_timeout_sec" => self.tool_timeout = Some(seconds(node, place)?),
             "max_message_bytes" => self.max_message_bytes = Some(bytes(node, place)?),
+            "tool_total_timeout_sec" => self.tool_total_timeout = Some(seconds(node, place)?),
+            "restart" => self.restart = restart(node, place)?,
             "enabled_tools" => self.enabled_tools = Some(place.strings(node)?),
             "disabled_tools" => self.disabled_tools = place.strings(node)?,
             "default_tools_approval_mode" => {
@@ -296,6 +304,8 @@ impl<'a> Draft<'a> {
             startup_timeout: self.startup_seconds.or(self.startup_milliseconds),
             tool_timeout: self.tool_timeout,
             max_message_bytes: self.max_message_bytes,
+            tool_total_timeout: self.tool_total_timeout,
+            restart: self.restart,
             tools: ToolFilter::new(self.enabled_tools, self.disabled_tools),
             approval: self.approval,
             max_input_rounds: self.max_input_rounds,

@@ -16,7 +16,7 @@ pub(crate) enum Meaning {
 }
 
 /// Keys of `[mcp_servers.NAME]` that are honoured.
-const HONOURED: [&str; 25] = [
+const HONOURED: [&str; 27] = [
     "command",
     "args",
     "env",
@@ -36,6 +36,8 @@ const HONOURED: [&str; 25] = [
     "startup_timeout_ms",
     "tool_timeout_sec",
     "max_message_bytes",
+    "tool_total_timeout_sec",
+    "restart",
     "enabled_tools",
     "disabled_tools",
     "default_tools_approval_mode",
@@ -91,7 +93,7 @@ const JSON_NOT_YET: [&str; 14] = [
 const JSON_DESCRIPTIVE: [&str; 4] = ["description", "gallery", "version", "note"];
 
 /// Keys that only a server with `command` has, as the reference schema calls them.
-pub(crate) const STDIO_ONLY: [&str; 4] = ["args", "env", "env_vars", "cwd"];
+pub(crate) const STDIO_ONLY: [&str; 5] = ["args", "env", "env_vars", "cwd", "restart"];
 /// Keys that only a server with `url` has.
 pub(crate) const HTTP_ONLY: [&str; 7] = [
     "bearer_token_env_var",

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use plenipo_connect::RestartPolicy;
+
 use crate::error::ConfigError;
 use crate::node::{Node, Place, Value};
 
@@ -55,6 +57,15 @@ pub(crate) fn rounds(node: &Node, place: &Place<'_>) -> Result<u32, ConfigError>
         .ok()
         .filter(|rounds| *rounds <= MOST_ROUNDS)
         .ok_or_else(|| place.fault(format!("should be a number from 0 to {MOST_ROUNDS}")))
+}
+
+/// `restart`: what becomes of a server that ends by itself.
+pub(crate) fn restart(node: &Node, place: &Place<'_>) -> Result<RestartPolicy, ConfigError> {
+    match place.string(node)?.as_str() {
+        "on-failure" => Ok(RestartPolicy::OnFailure),
+        "never" => Ok(RestartPolicy::Never),
+        _ => Err(place.fault("should be `on-failure` or `never`")),
+    }
 }
 
 pub(crate) fn variable_name(name: &str, place: &Place<'_>) -> Result<String, ConfigError> {

@@ -16,6 +16,7 @@ use plenipo_connect::ConnectOptions;
 use plenipo_connect::Endpoint;
 use plenipo_connect::HttpEndpoint;
 use plenipo_connect::HttpFault;
+use plenipo_connect::RestartPolicy;
 use plenipo_connect::StdioCommand;
 use plenipo_connect::ToolFilter;
 use plenipo_connect::environment;
@@ -42,6 +43,8 @@ use plenipo_connect::environment;
 /// | `startup_timeout_sec` (or `startup_timeout_ms`, which is weaker) | both | seconds | 30 |
 /// | `tool_timeout_sec` | both | seconds | 300 |
 /// | `max_message_bytes` | both | bytes of one message of the server, 64 KiB to 1 GiB | 16 MiB |
+/// | `tool_total_timeout_sec` | both | seconds | four times that |
+/// | `restart` | stdio | `on-failure` or `never` | `on-failure` |
 /// | `enabled_tools`, `disabled_tools` | both | \[string\] | every tool |
 /// | `default_tools_approval_mode`, `tools.NAME.approval_mode` | both | `auto`, `prompt`, `writes` or `approve` | `auto` |
 /// | `trust_annotations` | both | bool | false |
@@ -57,10 +60,14 @@ pub struct ServerConfig {
     pub required: bool,
     /// Limit of start and handshake.
     pub startup_timeout: Option<Duration>,
-    /// Limit of a call.
+    /// Limit of a call without an answer or progress.
     pub tool_timeout: Option<Duration>,
     /// Limit of one message of the server, in bytes.
     pub max_message_bytes: Option<usize>,
+    /// Limit of a call whatever its progress.
+    pub tool_total_timeout: Option<Duration>,
+    /// Whether a host that keeps the server starts it again.
+    pub restart: RestartPolicy,
     /// Which tools exist.
     pub tools: ToolFilter,
     /// Which calls somebody has to approve.
@@ -161,6 +168,8 @@ impl ServerConfig {
         options.start_timeout = self.startup_timeout.unwrap_or(options.start_timeout);
         options.tool_timeout = self.tool_timeout.unwrap_or(options.tool_timeout);
         options.max_message_bytes = self.max_message_bytes.unwrap_or(options.max_message_bytes);
+        options.tool_total_timeout = self.tool_total_timeout.or(options.tool_total_timeout);
+        options.restart = self.restart;
         options.filter = self.tools.clone();
         options.max_input_rounds = self.max_input_rounds.unwrap_or(options.max_input_rounds);
         let mut approvals = Approvals::default();

@@ -9,6 +9,7 @@ use std::time::Duration;
 use plenipo_config::ConfigError;
 use plenipo_config::{HeaderValueSource, ServerConfig, ServerState, Template, TransportSettings};
 use plenipo_connect::ApprovalMode;
+use plenipo_connect::RestartPolicy;
 use plenipo_redact::{REDACTED, is_secret_header, redacted_url};
 use serde_json::{Value, json};
 
@@ -89,6 +90,8 @@ impl Row<'_> {
                     "trust_annotations": server.approval.trust_annotations,
                     "max_input_rounds": server.max_input_rounds,
                     "tool_timeout_sec": server.tool_timeout.as_ref().map(Duration::as_secs_f64),
+                    "tool_total_timeout_sec": server.tool_total_timeout.as_ref().map(Duration::as_secs_f64),
+                    "restart": restart(server),
                     "source": source(server.line),
                 })
             }
@@ -100,6 +103,14 @@ impl Row<'_> {
 fn tool_modes(server: &ServerConfig) -> Value {
     let modes = server.approval.tool_modes.iter();
     modes.map(|(tool, mode)| (tool.clone(), json!({ "approval_mode": mode.name() }))).collect()
+}
+
+/// Of a server that is started here; there is nothing to start behind a URL.
+fn restart(server: &ServerConfig) -> Option<&'static str> {
+    matches!(server.transport, TransportSettings::Stdio(_)).then_some(match server.restart {
+        RestartPolicy::Never => "never",
+        _ => "on-failure",
+    })
 }
 
 /// The command line or the URL.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use plenipo_testkit::{ChildGuard, Deadline, processes_with_marker};
 
-use crate::support::{Bench, as_each_user};
+use crate::support::{Bench, as_each_user, data, python};
 
 #[test]
 fn an_interrupted_call_ends_its_server_and_the_command() {
@@ -41,6 +41,82 @@ fn interrupt(bench: &Bench, signal: &str, code: i32) {
         processes_with_marker(&marker)
     );
     std::fs::remove_file(ready).unwrap();
+}
+
+/// A call of `tool` on the fake server, started by `program` if there is one, with its log.
+fn call_of_peer(
+    bench: &Bench,
+    tool: &str,
+    extra: &str,
+    arguments: &[&str],
+) -> Option<std::process::Command> {
+    let python = python()?;
+    let server = data("../connect/tests/data/servers/peer.py").display().to_string();
+    let log = bench.fixture.join("log").display().to_string();
+    let config = bench.configuration(&format!(
+        "[mcp_servers.peer]\ncommand = {python:?}\nargs = [{server:?}]\n\
+         [mcp_servers.peer.env]\nPYTHONDONTWRITEBYTECODE = \"1\"\nF_LOG = {log:?}\n{extra}\n"
+    ));
+    let target = format!("peer.{tool}");
+    let words = ["call", "--config", &config, &target].into_iter().chain(arguments.iter().copied());
+    Some(bench.command(words))
+}
+
+#[test]
+fn the_first_interruption_cancels_at_the_server_and_the_second_ends_at_once() {
+    for twice in [false, true] {
+        let bench = Bench::new();
+        let Some(mut call) = call_of_peer(&bench, "silent", "F_STUBBORN = \"1\"", &[]) else {
+            return;
+        };
+        let mut child =
+            ChildGuard::new(call.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+        let log = || bench.fixture.read("log").unwrap_or_default();
+        let limit = Duration::from_secs(20);
+        assert!(Deadline::poll_until(limit, || log().contains("tools/call")));
+        let interrupt = || {
+            let kill = ["kill".to_owned(), "-INT".to_owned(), child.id().to_string()];
+            assert!(
+                std::process::Command::new("/usr/bin/env").args(kill).status().unwrap().success()
+            );
+        };
+        interrupt();
+        assert!(
+            Deadline::poll_until(limit, || log().contains("cancelled: interrupted")),
+            "{}",
+            log()
+        );
+        if twice {
+            interrupt();
+        }
+        let mut status = None;
+        assert!(Deadline::poll_until(limit, || {
+            status = child.try_wait().unwrap();
+            status.is_some()
+        }));
+        assert_eq!(status.unwrap().code(), Some(130));
+        assert_eq!(log().contains("sigterm_ignored"), !twice, "the second one does not wait");
+    }
+}
+
+#[test]
+fn progress_is_a_bar_on_a_terminal_and_nothing_in_a_pipe() {
+    let bench = Bench::new();
+    let steps = ["steps=4", "every=0"];
+    let Some(mut call) = call_of_peer(&bench, "steps", "", &steps) else { return };
+    let piped = crate::support::Ran::of(call.env("TERM", "xterm").output().unwrap());
+    piped.expect(0);
+    assert_eq!((&*piped.stdout, &*piped.stderr), ("done\n", ""));
+
+    // Its terminal is both streams, and says what was drawn.
+    let terminal = "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)";
+    let words: Vec<_> = call.get_args().map(ToOwned::to_owned).collect();
+    let mut on_terminal = bench.command_of(python().unwrap().into(), ["-c", terminal]);
+    on_terminal.arg(bench.program()).args(words).env("TERM", "xterm").stdin(Stdio::null());
+    let shown = crate::support::Ran::of(on_terminal.output().unwrap());
+    shown.expect(0);
+    assert!(shown.stdout.contains("[============>           ]  50 % step 2"), "{:?}", shown.stdout);
+    assert!(shown.stdout.ends_with("\r\u{1b}[Kdone\r\n"), "it is taken away: {:?}", shown.stdout);
 }
 
 #[test]

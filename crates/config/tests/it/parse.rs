@@ -29,6 +29,8 @@ startup_timeout_sec = 1.5
 startup_timeout_ms = 9000
 tool_timeout_sec = 1_0
 max_message_bytes = 65_536
+tool_total_timeout_sec = 60
+restart = "never"
 enabled_tools = ["a", "b"]
 disabled_tools = ["b"]
 default_tools_approval_mode = "writes"
@@ -135,6 +137,10 @@ fn a_fault_names_file_line_key_and_the_nearest_known_key() {
         "command = \"x\"\ntools.a.approval_mode = true",
         "command = \"x\"\nmax_input_rounds = 1001",
         "command = \"x\"\nmax_input_rounds = 1.5",
+        "command = \"x\"\ntool_total_timeout_sec = \"long\"",
+        "command = \"x\"\nrestart = \"always\"",
+        "command = \"x\"\nrestart = true",
+        "url = \"https://x\"\nrestart = \"never\"",
         "command = \"x\"\nstartup_timeout_ms = 1.5",
         "command = \"x\"\nurl = \"https://x\"",
         "command = \"x\"\nbearer_token = \"secret\"",
@@ -316,4 +322,22 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn limits_and_the_restart_policy_reach_the_connection() {
+    let config = read(WHOLE);
+    let options_of = |name: &str| {
+        let mut options = plenipo_connect::ConnectOptions::default();
+        let name = ServerName::new(name).unwrap();
+        config.servers[&name].as_ref().unwrap().apply_to(&mut options);
+        options
+    };
+    let files = options_of("files");
+    assert_eq!(files.tool_timeout.as_secs(), 10);
+    assert_eq!(files.tool_total_timeout.map(|limit| limit.as_secs()), Some(60));
+    assert_eq!(files.restart, plenipo_connect::RestartPolicy::Never);
+    let off = options_of("off");
+    assert_eq!(off.tool_total_timeout, None);
+    assert_eq!(off.restart, plenipo_connect::RestartPolicy::OnFailure);
 }

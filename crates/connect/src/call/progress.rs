@@ -22,6 +22,14 @@ pub struct ProgressUpdate {
     pub message: Option<String>,
 }
 
+impl ProgressUpdate {
+    /// Without a total and a message.
+    #[must_use]
+    pub fn new(progress: f64) -> Self {
+        Self { progress, total: None, message: None }
+    }
+}
+
 /// Is told about progress, on the task that reads from the server: return quickly, never block.
 pub type ProgressObserver = Arc<dyn Fn(&ProgressUpdate) + Send + Sync>;
 
@@ -115,7 +123,7 @@ mod tests {
     use super::*;
 
     fn update(progress: f64) -> ProgressUpdate {
-        ProgressUpdate { progress, total: None, message: None }
+        ProgressUpdate::new(progress)
     }
 
     #[test]

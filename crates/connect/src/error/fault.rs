@@ -372,6 +372,9 @@ impl Fault {
             Self::NoAnswer { .. } => {
                 "raise `startup_timeout_sec` if the server is only slow".to_owned()
             }
+            Self::TimedOut { total: true, .. } => {
+                "raise `tool_total_timeout_sec` or `--timeout`".to_owned()
+            }
             Self::TimedOut { .. } => "raise `tool_timeout_sec` or `--timeout`".to_owned(),
             Self::TooLong(_) => "raise `max_message_bytes` or `--max-message-size`".to_owned(),
             Self::NoSuchTool { dropped: Some(reason), .. } => {
