@@ -2,9 +2,12 @@
 
 mod watch;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use plenipo_wire::protocol::methods;
 use tokio::sync::watch as latest;
+use tokio::time::Instant;
 
 pub use self::watch::CatalogWatch;
 
@@ -112,11 +115,27 @@ impl List {
 
 /// The counters of one peer.
 #[derive(Debug, Default)]
-pub(crate) struct Changes(latest::Sender<Revisions>);
+pub(crate) struct Changes {
+    revisions: latest::Sender<Revisions>,
+    moments: Mutex<Moments>,
+}
+
+/// When something was last said to have changed.
+#[derive(Debug, Default)]
+struct Moments {
+    lists: HashMap<List, Instant>,
+    uris: HashMap<String, Instant>,
+    /// Of the resources there was no room for.
+    others: Option<Instant>,
+}
+
+/// Resources whose last change is remembered one by one.
+const MOST_URIS: usize = 1_024;
 
 impl Changes {
     pub(crate) fn count(&self, list: List) {
-        self.0.send_modify(|revisions| {
+        self.moments().lists.insert(list, Instant::now());
+        self.revisions.send_modify(|revisions| {
             let counter = match list {
                 List::Tools => &mut revisions.tools,
                 List::Prompts => &mut revisions.prompts,
@@ -127,10 +146,43 @@ impl Changes {
     }
 
     pub(crate) fn revisions(&self) -> Revisions {
-        *self.0.borrow()
+        *self.revisions.borrow()
     }
 
     pub(crate) fn subscribe(&self) -> latest::Receiver<Revisions> {
-        self.0.subscribe()
+        self.revisions.subscribe()
+    }
+
+    /// A resource changed.
+    pub(crate) fn note(&self, uri: &str) {
+        let mut moments = self.moments();
+        let now = Instant::now();
+        if moments.uris.len() < MOST_URIS || moments.uris.contains_key(uri) {
+            moments.uris.insert(uri.to_owned(), now);
+        } else {
+            moments.others = Some(now);
+        }
+    }
+
+    /// When what `method` gives about `uri` was last said to have changed.
+    pub(crate) fn last_change(&self, method: &str, uri: Option<&str>) -> Option<Instant> {
+        let moments = self.moments();
+        let list = match method {
+            methods::TOOLS_LIST => List::Tools,
+            methods::PROMPTS_LIST => List::Prompts,
+            methods::RESOURCES_LIST | methods::RESOURCE_TEMPLATES_LIST => List::Resources,
+            _ => {
+                // A notice may be about a part of what was read, or about what that is a part of.
+                let uri = uri?;
+                let concerns = |changed: &str| changed.starts_with(uri) || uri.starts_with(changed);
+                let known = moments.uris.iter().filter(|(changed, _)| concerns(changed));
+                return known.map(|(_, moment)| *moment).chain(moments.others).max();
+            }
+        };
+        moments.lists.get(&list).copied()
+    }
+
+    fn moments(&self) -> MutexGuard<'_, Moments> {
+        self.moments.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -55,6 +55,8 @@ struct Listing {
     catalog: Arc<Catalog>,
     /// [`Peer::list_changes`] before it was listed.
     changes: u64,
+    /// Until when it may be taken for current without a notice.
+    end: Option<Instant>,
 }
 
 /// A peer before anything is agreed.
@@ -225,7 +227,19 @@ impl Connection {
     /// [`ConnectError`] with [`Operation::List`].
     pub async fn catalog(&self) -> Result<Arc<Catalog>, ConnectError> {
         let limit = self.options.start_timeout;
-        self.catalog_within(limit).await.map_err(|fault| self.error(Operation::List, fault))
+        let listed = self.catalog_after(self.overdue(), limit).await;
+        listed.map_err(|fault| self.error(Operation::List, fault))
+    }
+
+    /// The revision of a listing that is past its time; calls go on with it, who lists does not.
+    fn overdue(&self) -> u64 {
+        let listing = self.catalog.try_lock();
+        let over = |listing: &&Listing| listing.end.is_some_and(|end| Instant::now() >= end);
+        // Locked means that it is being listed right now.
+        let overdue = listing.ok().and_then(|listing| {
+            listing.as_ref().filter(over).map(|listing| listing.catalog.revision())
+        });
+        overdue.unwrap_or_default()
     }
 
     /// Ends a local server by the shutdown ladder, or the session of one behind a URL; takes at most
@@ -265,6 +279,7 @@ impl Connection {
         if let Some(current) = listing.as_ref().filter(is_current) {
             return Ok(Arc::clone(&current.catalog));
         }
+        let asked = Instant::now();
         let has_tools = object::member(self.agreement.capabilities.as_raw(), "tools").is_some();
         let mut listed = match has_tools {
             true => self.list(limit).await?,
@@ -282,11 +297,12 @@ impl Connection {
         }
         self.remember(&listed).await;
         let revision = listing.as_ref().map_or(0, |listing| listing.catalog.revision());
+        let end = listed.lifetime.map(|lifetime| asked + lifetime);
         let filter = self.options.filter.clone();
         let catalog =
             Catalog::new(revision.saturating_add(1), listed.tools, listed.dropped, filter);
         let catalog = Arc::new(catalog);
-        *listing = Some(Listing { catalog: Arc::clone(&catalog), changes });
+        *listing = Some(Listing { catalog: Arc::clone(&catalog), changes, end });
         Ok(catalog)
     }
 

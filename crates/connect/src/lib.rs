@@ -39,6 +39,7 @@
 
 pub mod approval;
 mod backoff;
+mod cache;
 pub mod call;
 pub mod catalog;
 pub mod changes;
@@ -72,6 +73,7 @@ pub mod text;
 pub mod transport;
 
 pub use approval::{Approval, ApprovalMode, Approvals, Approver};
+pub use cache::ResultCache;
 pub use call::{CallOutcome, CallRequest, Cancellation, Canceller};
 pub use catalog::{Catalog, Lookup, Tool, ToolFilter};
 pub use changes::{Change, ChangeFilter};

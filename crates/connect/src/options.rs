@@ -8,6 +8,7 @@ use plenipo_authority::EnvironmentId;
 use plenipo_wire::DEFAULT_MAX_MESSAGE_BYTES;
 
 use crate::approval::Approvals;
+use crate::cache::ResultCache;
 use crate::catalog::ToolFilter;
 use crate::input::{InputHandler, InputOffer};
 use crate::launcher::LauncherProvider;
@@ -37,6 +38,7 @@ use crate::transport::stdio::{ProcessGroups, Spawner};
 /// | `http` | direct, the system's certificate authorities |
 /// | `input` | nobody answers what servers ask |
 /// | `max_input_rounds` | 10 a call |
+/// | `cache` | its own |
 /// | `spawner` | [`ProcessGroups`]: local servers are children of this process |
 /// | `memory` | none: everything is asked anew |
 /// | `approvals` | none: the host decides before it calls |
@@ -74,6 +76,9 @@ pub struct ConnectOptions {
     pub input: Option<Arc<dyn InputHandler>>,
     /// How many times a call may be sent again with answers to the server's questions.
     pub max_input_rounds: u32,
+    /// What servers allow to be kept; share one to let connections to the same URL share what is
+    /// public.
+    pub cache: Arc<ResultCache>,
     /// Who starts local servers, and how far their end reaches.
     pub spawner: Arc<dyn Spawner>,
     /// What earlier connections learnt.
@@ -153,6 +158,7 @@ impl Default for ConnectOptions {
             input: None,
             approvals: None,
             max_input_rounds: DEFAULT_INPUT_ROUNDS,
+            cache: Arc::default(),
             spawner: Arc::new(ProcessGroups::new()),
             memory: None,
             observer: Arc::new(Silent),

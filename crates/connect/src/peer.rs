@@ -5,7 +5,7 @@ mod receive;
 mod warnings;
 
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicU8, AtomicU64};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -34,6 +34,8 @@ use crate::transport::http::{HttpLink, Protocol, Question};
 /// One peer, shared by the reading task and the callers.
 pub(crate) struct Peer {
     pub(crate) name: ServerName,
+    /// Which connection this is, among all of this process.
+    pub(crate) number: u64,
     pub(crate) pending: Pending,
     pub(crate) link: Link,
     pub(crate) observer: Arc<dyn Observer>,
@@ -106,8 +108,10 @@ impl Peer {
     }
 
     pub(crate) fn over(name: ServerName, link: Link, observer: Arc<dyn Observer>) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
         Self {
             name,
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
             pending: Pending::default(),
             link,
             observer,

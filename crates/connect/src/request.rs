@@ -5,6 +5,7 @@
 use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use plenipo_authority::{AuthorityParts, CapturedAuthority, ServerReach};
@@ -13,6 +14,7 @@ use plenipo_wire::protocol::{extensions, meta, methods};
 use plenipo_wire::views::ResultType;
 use plenipo_wire::{Fragment, RawValue, RequestId, ViewError};
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use crate::call::progress::ProgressSink;
 use crate::call::rounds::{Attempt, Retry, Rounds};
@@ -113,7 +115,28 @@ impl Connection {
 
     /// As [`ask`](Self::ask), for callers that go on after a fault.
     pub(crate) async fn ask_raw(&self, ask: Ask<'_>) -> Result<Box<RawValue>, RequestFault> {
+        if let Some(kept) = self.kept(&ask) {
+            return Ok(kept);
+        }
         let attempt = RequestAttempt::new(self, &ask);
+        let asked = Instant::now();
+        let answered = self.ask_server(&ask, &attempt).await;
+        match &answered {
+            // What took questions to get is nobody else's answer.
+            Ok(result) if attempt.sent.load(Ordering::Relaxed) == 1 => {
+                self.keep(&ask, asked, result);
+            }
+            Ok(_) => {}
+            Err(fault) => self.drop_if_refused(fault),
+        }
+        answered
+    }
+
+    async fn ask_server(
+        &self,
+        ask: &Ask<'_>,
+        attempt: &RequestAttempt<'_>,
+    ) -> Result<Box<RawValue>, RequestFault> {
         let result = match ask.may_need_input() {
             false => attempt.send(&Retry::default()).await?,
             true => {
@@ -123,7 +146,7 @@ impl Connection {
                     is_modern: self.modern().is_some(),
                     limit: self.options.max_input_rounds,
                 };
-                rounds.run(&attempt).await?
+                rounds.run(attempt).await?
             }
         };
         let unfinished =
@@ -144,6 +167,8 @@ struct RequestAttempt<'a> {
     /// What the client can do for this request.
     capabilities: Option<Fragment>,
     patience: Patience<'a>,
+    /// How often it went out.
+    sent: AtomicU32,
 }
 
 impl<'a> RequestAttempt<'a> {
@@ -164,10 +189,11 @@ impl<'a> RequestAttempt<'a> {
         });
         let offer = options.input.as_ref().map(|input| input.offers());
         let capabilities = ask.capabilities(offer.or(asks.handler().map(|own| own.offers())));
-        Self { connection, ask, asker, capabilities, patience }
+        Self { connection, ask, asker, capabilities, patience, sent: AtomicU32::new(0) }
     }
 
     async fn send_once(&self, retry: &Retry) -> Result<Box<RawValue>, RequestFault> {
+        self.sent.fetch_add(1, Ordering::Relaxed);
         let peer = &*self.connection.peer;
         let sink = self.ask.options.progress.clone().map(ProgressSink::new).map(Arc::new);
         let (id, receiver) = peer.pending.register(sink.clone()).map_err(RequestFault::Closed)?;

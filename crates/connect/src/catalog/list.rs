@@ -8,6 +8,7 @@ use plenipo_wire::{RawValue, object};
 use tokio::time::Instant;
 
 use super::{DroppedTool, Tool};
+use crate::cache::lifetime;
 use crate::error::{Fault, ListingFault};
 use crate::negotiate::ModernMeta;
 use crate::paging::{self, Pages};
@@ -22,6 +23,8 @@ pub(crate) struct Listed {
     pub(crate) dropped: Vec<DroppedTool>,
     /// How long the server says that this stays so: the least that a page says.
     pub(crate) ttl: Option<Duration>,
+    /// How long it may be taken for current: the shortest time that a page gives itself.
+    pub(crate) lifetime: Option<Duration>,
 }
 
 /// Lists all pages within `limit`.
@@ -81,6 +84,9 @@ impl Listed {
                 return Err(Fault::ResultType { found: crate::text::shown(&found) });
             }
             _ => {}
+        }
+        if let Some(lifetime) = lifetime(result) {
+            self.lifetime = Some(self.lifetime.map_or(lifetime, |other| other.min(lifetime)));
         }
         let page = ToolPage::from_raw(result)
             .map_err(|source| Fault::BadAnswer { method: methods::TOOLS_LIST, source })?;

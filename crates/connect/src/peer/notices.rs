@@ -45,6 +45,7 @@ impl Peer {
                 let uri = object::member(params, "uri").and_then(object::text);
                 if let Some(uri) = uri {
                     let server = &self.name;
+                    self.changes.note(&uri);
                     self.observer.event(&Event::ResourceUpdated { server, uri: &uri });
                     let change = Change::Resource { uri: uri.into_owned() };
                     self.tell(question, Some(params), change);

@@ -9,6 +9,7 @@
 
 mod approval;
 mod authority;
+mod cache;
 mod calls;
 mod cases;
 mod catalog;

@@ -102,6 +102,11 @@ impl HttpLink {
         self.authorizer.as_ref().and_then(|authorizer| authorizer.pin())
     }
 
+    /// The whole URL, secrets in it included: to compare, not to show.
+    pub(crate) fn address(&self) -> String {
+        self.target().uri().to_string()
+    }
+
     pub(super) fn target(&self) -> Target {
         self.target.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
