@@ -102,14 +102,25 @@ fn the_first_interruption_cancels_at_the_server_and_the_second_ends_at_once() {
 #[test]
 fn progress_is_a_bar_on_a_terminal_and_nothing_in_a_pipe() {
     let bench = Bench::new();
-    let steps = ["steps=4", "every=0"];
+    let steps = ["--args", r#"{"steps":4,"every":0}"#];
     let Some(mut call) = call_of_peer(&bench, "steps", "", &steps) else { return };
     let piped = crate::support::Ran::of(call.env("TERM", "xterm").output().unwrap());
     piped.expect(0);
     assert_eq!((&*piped.stdout, &*piped.stderr), ("done\n", ""));
 
     // Its terminal is both streams, and says what was drawn.
-    let terminal = "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)";
+    let terminal = "
+import os, pty, sys
+pid, master = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[1], sys.argv[1:])
+try:
+    while data := os.read(master, 4096):
+        sys.stdout.buffer.write(data)
+except OSError:
+    pass
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+";
     let words: Vec<_> = call.get_args().map(ToOwned::to_owned).collect();
     let mut on_terminal = bench.command_of(python().unwrap().into(), ["-c", terminal]);
     on_terminal.arg(bench.program()).args(words).env("TERM", "xterm").stdin(Stdio::null());
