@@ -328,7 +328,7 @@ proptest! {
 fn limits_and_the_restart_policy_reach_the_connection() {
     let config = read(WHOLE);
     let options_of = |name: &str| {
-        let mut options = plenipo_connect::ConnectOptions::default();
+        let mut options = ConnectOptions::default();
         let name = ServerName::new(name).unwrap();
         config.servers[&name].as_ref().unwrap().apply_to(&mut options);
         options

@@ -36,7 +36,7 @@ impl Connection {
                 && let Some(tools) = self.remembered().await.and_then(|kept| kept.recall())
             {
                 let catalog = Catalog::new(0, tools, Vec::new(), self.options.filter.clone());
-                *listing = Some(Listing { catalog: Arc::new(catalog), changes });
+                *listing = Some(Listing { catalog: Arc::new(catalog), changes, end: None });
             }
             if let Some(listing) = listing.as_ref().filter(|listing| listing.changes == changes) {
                 return Ok(Arc::clone(&listing.catalog));
