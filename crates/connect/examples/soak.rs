@@ -63,7 +63,7 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    let outcome = Soak::read(&args).and_then(|soak| Ok(runtime?.block_on(soak.run())?));
+    let outcome = Soak::read(&args).and_then(|soak| runtime?.block_on(soak.run()));
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
@@ -138,7 +138,7 @@ impl Soak {
 
     async fn start(self: Arc<Self>, number: u64) -> Result<Server, Failure> {
         let mut command = StdioCommand::new(&self.program);
-        let modern = number % 2 == 0;
+        let modern = number.is_multiple_of(2);
         if modern {
             command.args(["modern"]);
         }
