@@ -12,7 +12,8 @@ use plenipo_authority::{CapturedAuthority, SandboxState};
 use plenipo_connect::approval::ApprovalDecision;
 use plenipo_connect::catalog::Tool;
 use plenipo_connect::{
-    Approver, CallOutcome, CallRequest, Cancellation, Canceller, Connection, Endpoint, Fault, InputHandler, Member,
+    Approver, CallOutcome, CallRequest, Cancellation, Canceller, Connection, Endpoint, Fault,
+    InputHandler, Member,
 };
 use tokio::signal::unix::{SignalKind, signal};
 

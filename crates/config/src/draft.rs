@@ -14,8 +14,6 @@ use crate::server::{
 };
 use crate::template::{Template, TemplateFault};
 use crate::{ApprovalSettings, Origin, approval, helper, http};
-use plenipo_connect::ToolFilter;
-use crate::{helper, http};
 use plenipo_connect::{RestartPolicy, ToolFilter};
 
 pub(crate) fn read_server(

@@ -10,6 +10,7 @@ use tokio::sync::watch as latest;
 use tokio::time::Instant;
 
 pub use self::watch::CatalogWatch;
+pub use crate::subscription::Subscription;
 
 /// How often each list of a server was said to have changed on this connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

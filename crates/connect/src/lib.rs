@@ -76,7 +76,7 @@ pub use approval::{Approval, ApprovalMode, Approvals, Approver};
 pub use cache::ResultCache;
 pub use call::{CallOutcome, CallRequest, Cancellation, Canceller};
 pub use catalog::{Catalog, Lookup, Tool, ToolFilter};
-pub use changes::{Change, ChangeFilter};
+pub use changes::{Change, ChangeFilter, Subscription};
 pub use connection::Connection;
 pub use error::{
     ConnectError, ErrorKind, Fault, HttpCause, HttpFault, InputFault, ListingFault, Operation,
@@ -96,7 +96,6 @@ pub use resources::{Resource, ResourceRead, ResourceTemplate};
 pub use restart::{RestartPolicy, Server};
 pub use server_name::ServerName;
 pub use skills::{LoadedSkill, Skill, SkillFault};
-pub use subscription::Subscription;
 pub use tasks::{Called, Task, TaskFault, TaskOptions};
 pub use transport::{
     Endpoint,
