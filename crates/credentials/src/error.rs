@@ -26,7 +26,7 @@ pub enum ErrorKind {
 
 /// A store that cannot do what was asked.
 #[derive(Debug, thiserror::Error)]
-#[error("failed to {action} {place}: {fault}")]
+#[error("failed to {action} {place}")]
 #[non_exhaustive]
 pub struct StoreError {
     /// `read`, `write`, `list`, `open` or `lease`.

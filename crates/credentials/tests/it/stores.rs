@@ -136,8 +136,8 @@ fn damaged_records_are_named_and_not_quoted() {
     ] {
         fs::write(&path, text).unwrap();
         let error = vault.record(&key(ISSUER)).unwrap_err();
-        let shown = format!("failed to read {}: {expected}", path.display());
-        assert_eq!(error.to_string(), shown);
+        assert_eq!(error.to_string(), format!("failed to read {}", path.display()));
+        assert_eq!(error.fault.to_string(), expected);
         assert!(!format!("{error:?}").contains("refresh-0"));
     }
 }
