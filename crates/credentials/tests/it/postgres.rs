@@ -136,6 +136,10 @@ fn a_lease_is_one_sessions_and_ends_with_it() {
 
     // The session is cut off: the lease is another's, and the former holder cannot write any more.
     let mut plain = ::postgres::Client::connect(&cluster.address(), ::postgres::NoTls).unwrap();
+    // The server notices in its own time that the lease of the other record was given back.
+    let count = "select count(*) from pg_locks where locktype = 'advisory'";
+    let mut held_locks = || plain.query_one(count, &[]).unwrap().get::<_, i64>(0);
+    assert!(Deadline::poll_until(LONG, || held_locks() == 1));
     let cut = "select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory'";
     assert_eq!(plain.execute(cut, &[]).unwrap(), 1);
     let mut other = cluster.vault().store().lease(&id, LONG).unwrap();
