@@ -1,4 +1,4 @@
-//! Plenipo's own tasks: `cargo xtask test | layers | sizes | bench | fuzz | conformance |
+//! Plenipo's own tasks: `cargo xtask test | kits | layers | sizes | bench | fuzz | conformance |
 //! checklist`.
 //!
 //! Everything runs from a bare clone with a Rust toolchain. Debian packages are only installed with
@@ -33,11 +33,13 @@ const HELP: &str = "\
 Usage: cargo xtask <task>
 
   test [--peers] [--install] [-p CRATE]… [-- FILTER]
-           format, lints, build, tests, doctests, layers, sizes
-             --peers     also prepare real MCP servers from npm and PyPI in target/peers
+           format, the kits' own tests, lints, build, tests, doctests, layers, sizes
+             --peers     also prepare real MCP servers from npm and PyPI in target/peers, and install the kits
              --install   install missing Debian packages with apt-get
              -p CRATE    only this crate's lints and tests
            CI=true means --peers --install, and a skipped test is a failure
+  kits [--peers]
+           the own tests of the kits in kits/, with --peers as `pip install` and `npm pack` make them
   layers   which crate may use which, and where unsafe code may be
   sizes    lengths of files, functions and crates; exceptions stand in xtask/sizes.allow
   bench [launch|calls|all] [--dist] [--peers] [--check]
@@ -81,6 +83,11 @@ fn dispatch(words: &[String]) -> Outcome {
             Ok(())
         }
         "test" => test::run(&Workspace::load()?, &test::Options::parse(rest)?),
+        "kits" => match rest {
+            [] => test::kits::test(&Workspace::load()?, false),
+            [word] if word == "--peers" => test::kits::test(&Workspace::load()?, true),
+            _ => no_arguments(rest),
+        },
         "layers" => no_arguments(rest).and_then(|()| layers::check(&Workspace::load()?)),
         "sizes" => no_arguments(rest).and_then(|()| sizes::check(&Workspace::load()?)),
         "bench" => bench::run(&Workspace::load()?, &bench::Options::parse(rest)?),

@@ -7,3 +7,4 @@ mod fuzz;
 mod golden;
 mod invariants;
 mod properties;
+mod vectors;
