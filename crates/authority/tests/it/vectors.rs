@@ -15,7 +15,7 @@ const VECTORS: &str = include_str!("../../../../kits/vectors.json");
 /// The vectors of one part, every mark replaced.
 fn vectors(part: &str) -> Vec<Value> {
     let all: Value = serde_json::from_str(VECTORS).unwrap();
-    let vectors = all[part].as_array().unwrap();
+    let vectors = all.get(part).and_then(Value::as_array).unwrap();
     assert!(vectors.len() > 5, "{part} has vectors");
     vectors.iter().map(|vector| filled(vector, &vector["replace"])).collect()
 }
@@ -90,8 +90,10 @@ fn outcome(read: &Result<CallAuthority, CallAuthorityError>) -> Value {
 
 /// The state as a value, for comparing what was parsed and written again.
 fn by_value(mut outcome: Value) -> Value {
-    if let Some(state) = outcome.get("state").and_then(Value::as_str) {
-        outcome["state"] = serde_json::from_str(state).unwrap();
+    if let Some(state) = outcome.get_mut("state")
+        && let Some(text) = state.as_str()
+    {
+        *state = serde_json::from_str(text).unwrap();
     }
     outcome
 }
