@@ -58,16 +58,28 @@ pub(crate) fn run(workspace: &Workspace) -> Outcome {
 /// The static executable, without anything around it.
 pub(crate) fn build(workspace: &Workspace) -> Outcome<Release> {
     let triple = triple(workspace)?;
-    let target = workspace.target.join("dist-build");
-    let mut build = cargo(&workspace.root);
-    build.args(["build", "--release", "--locked", "--package", PROGRAM, "--target", &triple]);
-    build.env("CARGO_TARGET_DIR", &target).env("RUSTFLAGS", flags(workspace)?);
-    build.env_remove("CARGO_ENCODED_RUSTFLAGS");
-    succeed(&mut build)?;
-    let program = target.join(&triple).join("release").join(PROGRAM);
+    let program = build_one(workspace, &triple, &["--package", PROGRAM])?.join(PROGRAM);
     let bytes = fs::read(&program).doing(&format!("read {}", program.display()))?;
     elf::check_static(&bytes)?;
     Ok(Release { program, triple })
+}
+
+/// An example of a library, built as the release is.
+pub(crate) fn build_example(workspace: &Workspace, package: &str, name: &str) -> Outcome<PathBuf> {
+    let triple = triple(workspace)?;
+    let built = build_one(workspace, &triple, &["--package", package, "--example", name])?;
+    Ok(built.join("examples").join(name))
+}
+
+/// Gives the folder that it is built into.
+fn build_one(workspace: &Workspace, triple: &str, what: &[&str]) -> Outcome<PathBuf> {
+    let target = workspace.target.join("dist-build");
+    let mut build = cargo(&workspace.root);
+    build.args(["build", "--release", "--locked", "--target", triple]).args(what);
+    build.env("CARGO_TARGET_DIR", &target).env("RUSTFLAGS", flags(workspace)?);
+    build.env_remove("CARGO_ENCODED_RUSTFLAGS");
+    succeed(&mut build)?;
+    Ok(target.join(triple).join("release"))
 }
 
 fn flags(workspace: &Workspace) -> Outcome<String> {

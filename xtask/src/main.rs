@@ -44,7 +44,7 @@ Usage: cargo xtask <task>
   sizes    lengths of files, functions and crates; exceptions stand in xtask/sizes.allow
   bench [launch|calls|all] [--dist] [--peers] [--check]
            ratios to C programs in one run, floors from $PLENIPO_BENCH_DIR
-             --dist      also launches of the release (builds it: minutes)
+             --dist      also launches of the release, and calls of the release only (builds it: minutes)
              --peers     also the official SDK (builds it: minutes), and command lines and servers from npm and PyPI
              --check     fail when a bar is missed
   fuzz [--seconds N]

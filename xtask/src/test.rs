@@ -91,7 +91,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Outcome {
     record.step("tools", || tools::check(options.install, options.ci));
     let peers = workspace.target.join("peers");
     if options.peers {
-        record.step("peers", || peers::prepare(&peers));
+        record.step("peers", || peers::prepare(workspace, &peers));
     }
     if options.crates.is_empty() {
         record.step("kits", || test_kits(workspace, options, &skips));

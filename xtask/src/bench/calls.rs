@@ -77,9 +77,7 @@ pub(super) fn warm(tools: &Tools) -> Outcome<Vec<Row>> {
     let Some(floors) = &tools.floors else {
         return Ok(vec![skipped("warm call p50", "µs")]);
     };
-    let Some(warm) = &tools.warm else {
-        return Err(Failure::new("crates/connect/examples/warm.rs does not exist"));
-    };
+    let measure = tools.measure()?;
     let mut rows = Vec::new();
     for cpus in [Cpus::one(), Cpus::Any] {
         let (name, judged) = match cpus {
@@ -87,7 +85,7 @@ pub(super) fn warm(tools: &Tools) -> Outcome<Vec<Row>> {
             Cpus::Any => ("warm call p50, any CPU", rows.is_empty()),
             Cpus::Unknown => continue,
         };
-        rows.extend(warm_on(tools, floors, warm, &cpus)?.into_iter().map(|(ours, against)| {
+        rows.extend(warm_on(tools, floors, measure, &cpus)?.into_iter().map(|(ours, against)| {
             let against = if judged { against } else { against.for_information() };
             Row { name, ours, unit: "µs", against }
         }));
@@ -98,25 +96,25 @@ pub(super) fn warm(tools: &Tools) -> Outcome<Vec<Row>> {
 fn warm_on(
     tools: &Tools,
     floors: &Floors,
-    warm: &Path,
+    measure: &Path,
     cpus: &Cpus,
 ) -> Outcome<Vec<(f64, Against)>> {
     // Ours takes the arguments of the loop in C.
-    let loop_of = |client: &Path| {
-        p50(cpus.command(client).args([WARM_CALLS, "0", "echo", "text"]).arg(&floors.echo))
-    };
-    let (ours, value) = in_turns(WARM_ROUNDS, || loop_of(warm), || loop_of(&floors.raw_loop))?;
+    let words = [WARM_CALLS, "0", "echo", "text"];
+    let ours = || p50(cpus.command(measure).arg("warm").args(words).arg(&floors.echo));
+    let raw = || p50(cpus.command(&floors.raw_loop).args(words).arg(&floors.echo));
+    let (time, value) = in_turns(WARM_ROUNDS, ours, raw)?;
     let against = Against::Floor { name: "the raw C loop", value, most: MOST_TIMES_RAW_LOOP };
-    let floor = (ours, against);
-    let Some(sdk) = &tools.sdk else {
-        let why = "the official SDK is built with --peers".to_owned();
-        return Ok(vec![floor, (ours, Against::Skipped(why))]);
+    let floor = (time, against);
+    let sdk = match &tools.sdk {
+        Ok(sdk) => sdk,
+        Err(why) => return Ok(vec![floor, (time, Against::Skipped(why.clone()))]),
     };
     let sdk_loop = || {
         let mut client = cpus.command(sdk);
         p50(client.env("RT", "current").args(["warm", WARM_CALLS, "0"]).arg(&floors.echo))
     };
-    let (ours, value) = in_turns(WARM_ROUNDS, || loop_of(warm), sdk_loop)?;
+    let (ours, value) = in_turns(WARM_ROUNDS, ours, sdk_loop)?;
     let against = Against::Peer { name: "the official SDK", value, least: LEAST_TIMES_SDK };
     Ok(vec![floor, (ours, against)])
 }
@@ -125,27 +123,26 @@ fn warm_on(
 pub(super) fn in_flight(tools: &Tools) -> Outcome<Vec<Row>> {
     let name = "64 calls in flight, each";
     let Some(floors) = &tools.floors else { return Ok(vec![skipped(name, "µs")]) };
-    let Some(warm) = &tools.warm else {
-        return Err(Failure::new("crates/connect/examples/warm.rs does not exist"));
-    };
-    let loop_of = |client: &Path| {
-        let mut command = Command::new(client);
-        command.args([IN_FLIGHT_CALLS, IN_FLIGHT, "echo", "text"]).arg(&floors.echo);
-        each_in_flight(&mut command)
-    };
-    let (ours, value) = in_turns(WARM_ROUNDS, || loop_of(warm), || loop_of(&floors.raw_loop))?;
+    let measure = tools.measure()?;
+    let words = [IN_FLIGHT_CALLS, IN_FLIGHT, "echo", "text"];
+    let ours = || each_in_flight(Command::new(measure).arg("warm").args(words).arg(&floors.echo));
+    let raw = || each_in_flight(Command::new(&floors.raw_loop).args(words).arg(&floors.echo));
+    let (time, value) = in_turns(WARM_ROUNDS, ours, raw)?;
     let against = Against::Floor { name: "the raw C loop", value, most: MOST_TIMES_RAW_IN_FLIGHT };
-    let floor = Row { name, ours, unit: "µs", against };
-    let Some(sdk) = &tools.sdk else {
-        let against = Against::Skipped("the official SDK is built with --peers".to_owned());
-        return Ok(vec![floor, Row { name, ours, unit: "µs", against }]);
+    let floor = Row { name, ours: time, unit: "µs", against };
+    let sdk = match &tools.sdk {
+        Ok(sdk) => sdk,
+        Err(why) => {
+            let against = Against::Skipped(why.clone());
+            return Ok(vec![floor, Row { name, ours: time, unit: "µs", against }]);
+        }
     };
     let theirs = || {
         let mut client = Command::new(sdk);
         client.env("RT", "current").args(["warm", IN_FLIGHT_CALLS, IN_FLIGHT]).arg(&floors.echo);
         each_in_flight(&mut client)
     };
-    let (ours, value) = in_turns(WARM_ROUNDS, || loop_of(warm), theirs)?;
+    let (ours, value) = in_turns(WARM_ROUNDS, ours, theirs)?;
     let least = LEAST_TIMES_SDK_IN_FLIGHT;
     let against = Against::Peer { name: "the official SDK", value, least };
     Ok(vec![floor, Row { name, ours, unit: "µs", against }])

@@ -20,14 +20,11 @@ const START: Duration = Duration::from_secs(5);
 pub(super) fn sequential(tools: &Tools) -> Outcome<Vec<Row>> {
     let name = "HTTP call p50";
     let Some(floors) = &tools.floors else { return Ok(vec![skipped(name, "µs")]) };
-    let http = tools
-        .http
-        .as_ref()
-        .ok_or_else(|| Failure::new("crates/connect/examples/http.rs does not exist"))?;
+    let measure = tools.measure()?;
     let server = Server::start(&floors.http_echo)?;
     let url = format!("http://127.0.0.1:{}/mcp", server.port);
     let p50 = |command: &mut Command| number_after(&output(command)?, "p50_us=");
-    let ours = || p50(Command::new(http).args([CALLS, "0", "echo", "text", &url]));
+    let ours = || p50(Command::new(measure).args(["warm", CALLS, "0", "echo", "text", &url]));
     let raw = || p50(Command::new(&floors.http_loop).args([&server.port.to_string(), CALLS]));
     let (time, value) = in_turns(ROUNDS, ours, raw)?;
     let against = Against::Floor { name: "the raw C client", value, most: MOST_TIMES_RAW };
@@ -36,10 +33,13 @@ pub(super) fn sequential(tools: &Tools) -> Outcome<Vec<Row>> {
         ("the official SDK, pooled", true, LEAST_TIMES_POOLED),
         ("the official SDK", false, LEAST_TIMES_DEFAULT),
     ] {
-        let Some(sdk) = &tools.sdk else {
-            let against = Against::Skipped("the official SDK is built with --peers".to_owned());
-            rows.push(Row { name, ours: time, unit: "µs", against });
-            continue;
+        let sdk = match &tools.sdk {
+            Ok(sdk) => sdk,
+            Err(why) => {
+                let against = Against::Skipped(why.clone());
+                rows.push(Row { name, ours: time, unit: "µs", against });
+                continue;
+            }
         };
         let theirs = || {
             let mut client = Command::new(sdk);

@@ -35,18 +35,18 @@ pub(super) fn one_server(tools: &Tools) -> Outcome<Vec<Row>> {
 pub(super) fn fleet(tools: &Tools) -> Outcome<Vec<Row>> {
     let name = "50 servers started, listed";
     let Some(floors) = &tools.floors else { return Ok(vec![skipped(name, "ms")]) };
-    let Some(fan) = &tools.fan else {
-        return Err(Failure::new("crates/connect/examples/fan.rs does not exist"));
-    };
-    let run = || output(Command::new(fan).arg(FLEET).arg(&floors.echo));
+    let measure = tools.measure()?;
+    let run = || output(Command::new(measure).args(["fan", FLEET]).arg(&floors.echo));
     let ours = || number_after(&run()?, "wall_ms=");
     let each = number_after(&run()?, "per_conn_kb=")?;
     let against = Against::Most(MOST_KIBIBYTES_EACH);
     let memory = Row { name: "memory of a connection", ours: each, unit: "KiB", against };
-    let Some(sdk) = &tools.sdk else {
-        let why = "the official SDK is built with --peers".to_owned();
-        let wall = Row { name, ours: ours()?, unit: "ms", against: Against::Skipped(why) };
-        return Ok(vec![memory, wall]);
+    let sdk = match &tools.sdk {
+        Ok(sdk) => sdk,
+        Err(why) => {
+            let against = Against::Skipped(why.clone());
+            return Ok(vec![memory, Row { name, ours: ours()?, unit: "ms", against }]);
+        }
     };
     let theirs = || {
         let mut client = Command::new(sdk);

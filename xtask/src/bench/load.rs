@@ -22,10 +22,10 @@ const MOST_GROWTH: f64 = 3.0;
 
 /// Ten thousand tools of twenty servers.
 pub(super) fn index(tools: &Tools) -> Outcome<Vec<Row>> {
-    let load = tools.load.as_ref().ok_or_else(|| missing("load"))?;
+    let measure = tools.measure()?;
     let mut figures = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        let said = output(Command::new(load).args(["index", SERVERS, TOOLS_EACH]))?;
+        let said = output(Command::new(measure).args(["load", "index", SERVERS, TOOLS_EACH]))?;
         figures.0.push(number_after(&said, "index_ms=")?);
         figures.1.push(number_after(&said, "lookup_ns=")?);
         figures.2.push(number_after(&said, "taken_kb=")? / 1024.0);
@@ -55,19 +55,19 @@ pub(super) fn call_memory(tools: &Tools) -> Outcome<Vec<Row>> {
 
 /// A result of 100 MiB, as text and as JSON, into a file; and one half as long, to see how time grows.
 pub(super) fn large_result(tools: &Tools) -> Outcome<Vec<Row>> {
-    let load = tools.load.as_ref().ok_or_else(|| missing("load"))?;
+    let measure = tools.measure()?;
     let mut rows = Vec::new();
     for (name, json) in [("100 MiB result, text, RSS", false), ("100 MiB result, JSON, RSS", true)]
     {
-        let (ours, _) = large(tools, load, LARGE_MEBIBYTES, json)?;
+        let (ours, _) = large(tools, measure, LARGE_MEBIBYTES, json)?;
         let value = LARGE_MEBIBYTES as f64;
         let against = Against::Floor { name: "its size", value, most: MOST_TIMES_SIZE };
         rows.push(Row { name, ours, unit: "MiB", against });
     }
     let mut times = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        times.0.push(large(tools, load, LARGE_MEBIBYTES, false)?.1);
-        times.1.push(large(tools, load, LARGE_MEBIBYTES / 2, false)?.1);
+        times.0.push(large(tools, measure, LARGE_MEBIBYTES, false)?.1);
+        times.1.push(large(tools, measure, LARGE_MEBIBYTES / 2, false)?.1);
     }
     let (ours, value) = (median(times.0), median(times.1));
     let against = Against::Floor { name: "one of 50 MiB", value, most: MOST_GROWTH };
@@ -77,15 +77,15 @@ pub(super) fn large_result(tools: &Tools) -> Outcome<Vec<Row>> {
 
 fn large(
     tools: &Tools,
-    load: &std::path::Path,
+    measure: &std::path::Path,
     mebibytes: usize,
     json: bool,
 ) -> Outcome<(f64, f64)> {
     let config = tools.work.join("large.toml");
     let bytes = mebibytes << 20;
     let text = format!(
-        "[mcp_servers.load]\ncommand = {:?}\nargs = [\"result\", \"{bytes}\"]\n",
-        load.display().to_string()
+        "[mcp_servers.load]\ncommand = {:?}\nargs = [\"load\", \"result\", \"{bytes}\"]\n",
+        measure.display().to_string()
     );
     fs::write(&config, text).doing("write the benchmark's configuration")?;
     let config = config.display().to_string();
@@ -108,8 +108,4 @@ fn peak(tools: &Tools, words: &[&str]) -> Outcome<(f64, f64)> {
         return Err(Failure::new("a call wrote nothing"));
     }
     Ok((number_after(&said, "peak_kb=")? / 1024.0, time))
-}
-
-fn missing(example: &str) -> Failure {
-    Failure::new(format!("crates/connect/examples/{example}.rs does not exist"))
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 use super::calls::{config_of, skipped, timed};
 use super::stats::{Against, Row, in_turns};
 use super::tools::{Tools, prepare_peers};
-use crate::run::{Doing, Outcome, output};
+use crate::run::{Doing, Failure, Outcome, output};
 
 const ROUNDS: usize = 5;
 const SHARE_ROUNDS: usize = 15;
@@ -22,7 +22,7 @@ pub(super) fn command_lines(tools: &Tools) -> Outcome<Vec<Row>> {
     if !tools.peers {
         return Ok(vec![not_there(name)]);
     }
-    let place = prepare_peers(tools)?;
+    let place = prepare_peers(tools);
     let config = config_of(tools, floors)?;
     let echo = floors.echo.display().to_string();
     let ours = || {
@@ -71,9 +71,14 @@ pub(super) fn command_lines(tools: &Tools) -> Outcome<Vec<Row>> {
             call.current_dir(&tools.work).args(&words);
             call
         };
-        let said = output(&mut call())?;
-        if !said.contains("hi") {
-            return Err(crate::run::Failure::new(format!("{peer} answered `{}`", said.trim_end())));
+        let works = output(&mut call()).and_then(|said| match said.contains("hi") {
+            true => Ok(()),
+            false => Err(Failure::new(format!("it answered `{}`", said.trim_end()))),
+        });
+        if let Err(failure) = works {
+            let against = Against::Skipped(format!("{peer}: {failure}"));
+            rows.push(Row { name, ours: f64::NAN, unit: "ms", against });
+            continue;
         }
         let (ours, value) = in_turns(ROUNDS, ours, || timed(call()))?;
         rows.push(Row {
@@ -95,7 +100,7 @@ pub(super) fn own_share(tools: &Tools) -> Outcome<Vec<Row>> {
     if !tools.peers {
         return Ok(names.into_iter().map(not_there).collect());
     }
-    let place = prepare_peers(tools)?;
+    let place = prepare_peers(tools);
     let servers: [(&str, PathBuf, &str, &str, &str); 2] = [
         (
             names[0],
@@ -126,8 +131,12 @@ pub(super) fn own_share(tools: &Tools) -> Outcome<Vec<Row>> {
             call.current_dir(&tools.work).args([tool, arguments]).arg(&program);
             call
         };
+        if let Err(failure) = output(&mut theirs()) {
+            let against = Against::Skipped(failure.to_string());
+            rows.push(Row { name, ours: f64::NAN, unit: "ms", against });
+            continue;
+        }
         output(&mut ours())?;
-        output(&mut theirs())?;
         let (whole, floor) = in_turns(SHARE_ROUNDS, || timed(ours()), || timed(theirs()))?;
         let against = Against::Most(MOST_SHARE_MILLISECONDS);
         rows.push(Row { name, ours: whole - floor, unit: "ms", against });

@@ -14,18 +14,13 @@ use crate::workspace::Workspace;
 #[derive(Debug)]
 pub(super) struct Tools {
     pub(super) plenipo: PathBuf,
-    /// The release: static. Built when launches are measured and `--dist` is given.
+    /// The release: static. Built when `--dist` is given; calls are then measured with it alone.
     dist: Option<PathBuf>,
     pub(super) bwrap: Option<PathBuf>,
     /// The reference CLI's own executable, without what its package wraps around it.
     pub(super) reference: Option<PathBuf>,
-    pub(super) warm: Option<PathBuf>,
-    /// Starts many servers at once.
-    pub(super) fan: Option<PathBuf>,
-    /// Calls over HTTP.
-    pub(super) http: Option<PathBuf>,
-    /// Many tools and long results, both ends of it.
-    pub(super) load: Option<PathBuf>,
+    /// The example of `connect` that makes calls, starts fleets, and is a server of much.
+    measure: Option<PathBuf>,
     /// Prints the peak memory of a command.
     pub(super) peak: PathBuf,
     /// Other people's programs are measured, too.
@@ -33,7 +28,8 @@ pub(super) struct Tools {
     pub(super) payload: PathBuf,
     pub(super) work: PathBuf,
     pub(super) floors: Option<Floors>,
-    pub(super) sdk: Option<PathBuf>,
+    /// A client of the official SDK, or why there is none.
+    pub(super) sdk: Result<PathBuf, String>,
 }
 
 /// The C programs.
@@ -54,7 +50,14 @@ impl Tools {
         let place = workspace.target.join("bench");
         let work = place.join("work");
         fs::create_dir_all(work.join(".git")).doing("make target/bench/work")?;
-        succeed(cargo(&workspace.root).args(["build", "--release", "--package", "plenipo"]))?;
+        let dist = options.dist.then(|| dist::build(workspace)).transpose()?;
+        let dist = dist.map(|release| release.program);
+        let plenipo = match &dist {
+            Some(dist) if !options.launch => dist.clone(),
+            _ => build_plain(workspace, &["--package", "plenipo"])?.join("plenipo"),
+        };
+        let measure = options.calls.then(|| build_measure(workspace, dist.is_some()));
+        let measure = measure.transpose()?;
         let payload = place.join("payload");
         let source = workspace.root.join("xtask/bench/payload.c");
         compile(&source, &payload, &["-static"])?;
@@ -63,26 +66,18 @@ impl Tools {
         let folder = floor_folder(workspace);
         let floors = folder.as_deref().map(|folder| Floors::build(folder, &place)).transpose()?;
         let sdk = match folder.filter(|_| options.calls && options.peers) {
-            Some(folder) => Some(build_sdk(&folder.join("rmcp-peer"), &place.join("rmcp-peer"))?),
-            None => None,
+            Some(folder) => build_sdk(&folder.join("rmcp-peer"), &place.join("rmcp-peer"))
+                .map_err(|failure| format!("the official SDK was not built: {failure}")),
+            None => Err("the official SDK is built with --peers".to_owned()),
         };
-        let example = |name| if options.calls { build_example(workspace, name) } else { Ok(None) };
-        let (warm, fan) = (example("warm")?, example("fan")?);
-        let (http, load) = (example("http")?, example("load")?);
         let peers = options.peers;
-        let plenipo = workspace.target.join("release/plenipo");
-        let wants_dist = options.launch && options.dist;
-        let dist = wants_dist.then(|| dist::build(workspace)).transpose()?;
         let bwrap = Some(PathBuf::from("/usr/bin/bwrap")).filter(|path| path.is_file());
         Ok(Self {
             plenipo,
-            dist: dist.map(|release| release.program),
+            dist,
             bwrap,
             reference: reference(workspace),
-            warm,
-            fan,
-            http,
-            load,
+            measure,
             peak,
             peers,
             payload,
@@ -95,6 +90,11 @@ impl Tools {
     /// The default build, and the release if it was asked for.
     pub(super) fn builds(&self) -> [Option<&Path>; 2] {
         [Some(&self.plenipo), self.dist.as_deref()]
+    }
+
+    /// The program that calls and starts fleets.
+    pub(super) fn measure(&self) -> Outcome<&Path> {
+        self.measure.as_deref().ok_or_else(|| Failure::new("it was not built"))
     }
 
     /// The release if there is one.
@@ -115,15 +115,21 @@ fn reference(workspace: &Workspace) -> Option<PathBuf> {
     platforms.map(|platform| platform.join("bin/codex")).find(|program| program.is_file())
 }
 
-/// The programs that make warm calls and start fleets are examples of `connect`.
-fn build_example(workspace: &Workspace, name: &str) -> Outcome<Option<PathBuf>> {
-    if !workspace.root.join(format!("crates/connect/examples/{name}.rs")).is_file() {
-        return Ok(None);
+const PACKAGE: &str = "plenipo-connect";
+const EXAMPLE: &str = "measure";
+
+fn build_measure(workspace: &Workspace, like_release: bool) -> Outcome<PathBuf> {
+    if like_release {
+        return dist::build_example(workspace, PACKAGE, EXAMPLE);
     }
-    let mut build = cargo(&workspace.root);
-    build.args(["build", "--release", "--package", "plenipo-connect", "--example", name]);
-    succeed(&mut build)?;
-    Ok(Some(workspace.target.join("release/examples").join(name)))
+    let built = build_plain(workspace, &["--package", PACKAGE, "--example", EXAMPLE])?;
+    Ok(built.join("examples").join(EXAMPLE))
+}
+
+/// Gives the folder that it is built into.
+fn build_plain(workspace: &Workspace, what: &[&str]) -> Outcome<PathBuf> {
+    succeed(cargo(&workspace.root).args(["build", "--release"]).args(what))?;
+    Ok(workspace.target.join("release"))
 }
 
 /// Where the floors' sources are: `PLENIPO_BENCH_DIR`, or beside the clone.
@@ -174,6 +180,7 @@ fn build_sdk(from: &Path, place: &Path) -> Outcome<PathBuf> {
     Ok(target.join("release/rmcpbench"))
 }
 
+/// What is fetched from npm and PyPI, pinned; fetched once.
 const NODE_PEERS: [&str; 3] = [
     "mcporter@0.12.3",
     "@modelcontextprotocol/inspector@2.12.0",
@@ -181,24 +188,39 @@ const NODE_PEERS: [&str; 3] = [
 ];
 const PYTHON_PEERS: [&str; 2] = ["fastmcp==4.2.3", "mcp-server-time==2026.10.19"];
 
-/// Command lines and servers of others, below `target/bench/peers`; fetched once.
-pub(super) fn prepare_peers(tools: &Tools) -> Outcome<PathBuf> {
+/// Where command lines and servers of others are: `node` and `python` below it.
+pub(super) fn prepare_peers(tools: &Tools) -> PathBuf {
     let place = tools.work.with_file_name("peers");
-    let stamp = place.join("stamp");
-    let wanted = [NODE_PEERS.as_slice(), &PYTHON_PEERS].concat().join("\n");
-    if fs::read_to_string(&stamp).is_ok_and(|present| present == wanted) {
-        return Ok(place);
+    for (name, wanted, fetch) in [
+        ("node", NODE_PEERS.as_slice(), from_npm as fn(&Path, &[&str]) -> Outcome),
+        ("python", PYTHON_PEERS.as_slice(), from_pypi),
+    ] {
+        let (place, text) = (place.join(name), wanted.join("\n"));
+        let stamp = place.join("stamp");
+        if fs::read_to_string(&stamp).is_ok_and(|present| present == text) {
+            continue;
+        }
+        let fetched = fs::create_dir_all(&place).doing("make a folder for peers");
+        let fetched = fetched.and_then(|()| fetch(&place, wanted));
+        // Whoever is not there is named in the row that wants it.
+        if let Err(failure) = fetched.and_then(|()| fs::write(&stamp, &text).doing("write a stamp"))
+        {
+            println!("bench: peers in {}: {failure}", place.display());
+        }
     }
-    fs::create_dir_all(&place).doing("make target/bench/peers")?;
+    place
+}
+
+fn from_npm(place: &Path, packages: &[&str]) -> Outcome {
     let mut npm = Command::new("npm");
     npm.args(["install", "--no-fund", "--no-audit", "--loglevel=error", "--prefix"]);
-    succeed(npm.arg(place.join("node")).args(NODE_PEERS))?;
-    let python = place.join("python");
-    succeed(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&python))?;
+    succeed(npm.arg(place).args(packages))
+}
+
+fn from_pypi(place: &Path, packages: &[&str]) -> Outcome {
+    succeed(Command::new("python3").args(["-m", "venv", "--clear"]).arg(place))?;
     let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
-    succeed(Command::new(python.join("bin/python3")).args(pip).args(PYTHON_PEERS))?;
-    fs::write(&stamp, wanted).doing("write the stamp of the peers")?;
-    Ok(place)
+    succeed(Command::new(place.join("bin/python3")).args(pip).args(packages))
 }
 
 /// Puts this process, and what it starts from now on, at real-time priority if that is permitted.

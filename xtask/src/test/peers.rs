@@ -1,16 +1,16 @@
 //! Real MCP servers to test against, in pinned versions, below `target/peers`.
 //!
 //! `python/` and `pytest/` are virtual environments, `node/` an npm prefix; `interop-python/` and
-//! `interop-node/` are those of SDKs for the servers in `crates/connect/tests/data/interop`; `reference/`
-//! is one of its own for the reference CLI, which is large. A `stamp` file holds the versions; nothing is
-//! fetched while it says
-//! what is wanted.
+//! `interop-node/` are those of SDKs for the servers in `crates/connect/tests/data/interop`, `interop-rust/`
+//! has the one of them that is compiled; `reference/` is one of its own for the reference CLI, which is
+//! large. A `stamp` file holds the versions; nothing is fetched while it says what is wanted.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::run::{Doing, Outcome, succeed};
+use crate::run::{Doing, Outcome, cargo, succeed};
+use crate::workspace::Workspace;
 
 const FROM_PYPI: &[&str] =
     &["mcp-server-time==2026.10.19", "mcp-server-fetch==2026.10.24", "mcp-server-git==2026.10.19"];
@@ -27,7 +27,10 @@ const PYTEST: &[&str] = &["pytest==9.2.0"];
 /// The version whose wire captures are test data.
 const REFERENCE: &[&str] = &["@openai/codex@0.171.0"];
 
-pub(super) fn prepare(directory: &Path) -> Outcome {
+/// Compiled apart: what it needs is no part of this workspace.
+const RUST_SERVER: &str = "crates/connect/tests/data/interop/rmcp";
+
+pub(super) fn prepare(workspace: &Workspace, directory: &Path) -> Outcome {
     let from_pypi = [("python", FROM_PYPI), ("pytest", PYTEST), ("interop-python", SDKS_FROM_PYPI)];
     for (name, packages) in from_pypi {
         prepare_one(&directory.join(name), packages, |place| {
@@ -41,7 +44,20 @@ pub(super) fn prepare(directory: &Path) -> Outcome {
     for (name, packages) in from_npm_too {
         from_npm(&directory.join(name), packages)?;
     }
-    Ok(())
+    from_crates(&workspace.root.join(RUST_SERVER), &directory.join("interop-rust"))
+}
+
+/// The program of the package at `source`, in `bin` below `place`.
+fn from_crates(source: &Path, place: &Path) -> Outcome {
+    let read = |file| fs::read_to_string(source.join(file)).doing(&format!("read {file}"));
+    let [lock, program] = [read("Cargo.lock")?, read("src/main.rs")?];
+    prepare_one(place, &[&lock, &program], |place| {
+        let mut install = cargo(source);
+        install.args(["install", "--quiet", "--locked", "--debug", "--force", "--path", "."]);
+        install.arg("--root").arg(place).arg("--target-dir").arg(place.join("target"));
+        succeed(&mut install)?;
+        fs::remove_dir_all(place.join("target")).doing("remove what it was built of")
+    })
 }
 
 /// An npm prefix with exactly these packages.
@@ -57,7 +73,7 @@ fn prepare_one(place: &Path, wanted: &[&str], install: impl Fn(&Path) -> Outcome
     let stamp = place.join("stamp");
     let wanted = wanted.join("\n");
     if fs::read_to_string(&stamp).is_ok_and(|present| present == wanted) {
-        println!("{} is there: {wanted}", place.display());
+        println!("{} is there: {}", place.display(), wanted.lines().next().unwrap_or_default());
         return Ok(());
     }
     fs::create_dir_all(place).doing(&format!("make {}", place.display()))?;

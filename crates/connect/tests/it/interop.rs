@@ -38,8 +38,8 @@ fn script(name: &str) -> PathBuf {
 
 /// The server, or nothing when the SDKs are not there.
 fn server(name: &str) -> Option<Server> {
-    let place = peers().filter(|peers| peers.join("interop-python").exists());
-    let Some(peers) = place else {
+    let needed = if name == "rmcp" { "interop-rust/bin" } else { "interop-python" };
+    let Some(peers) = peers().filter(|peers| peers.join(needed).exists()) else {
         requires("real servers (cargo xtask test --peers)", false);
         return None;
     };
@@ -50,6 +50,12 @@ fn server(name: &str) -> Option<Server> {
             arguments: vec![script("typescript_sdk.mjs"), peers.join("interop-node/node_modules")],
             asks_when_modern: true,
             has_sessions: false,
+        },
+        "rmcp" => Server {
+            program: peers.join("interop-rust/bin/interop-rmcp"),
+            arguments: Vec::new(),
+            asks_when_modern: true,
+            has_sessions: true,
         },
         "fastmcp" => Server {
             program: python,
@@ -209,6 +215,11 @@ async fn interop_python_sdk() {
 #[tokio::test]
 async fn interop_fastmcp() {
     everywhere("fastmcp").await;
+}
+
+#[tokio::test]
+async fn interop_rust_sdk() {
+    everywhere("rmcp").await;
 }
 
 #[tokio::test]

@@ -1,10 +1,9 @@
-//! What many tools and long results cost. As a server: `load tools COUNT` lists tools, `load result
-//! BYTES` answers every call with so much text. As a client: `load index SERVERS COUNT` lists the
-//! tools of so many such servers, indexes them, looks each up, and prints times and memory.
+//! What many tools and long results cost. As a server: `measure load tools COUNT` lists tools,
+//! `measure load result BYTES` answers every call with so much text. As a client: `measure load index SERVERS
+//! COUNT` lists the tools of so many such servers, indexes them, looks each up, and prints times and memory.
 
 use std::hint::black_box;
 use std::io::{self, BufRead as _, Write as _};
-use std::process::ExitCode;
 use std::time::Instant;
 
 use plenipo_connect::{
@@ -13,27 +12,20 @@ use plenipo_connect::{
 };
 use plenipo_wire::{Incoming, RequestId};
 
-type Failure = Box<dyn std::error::Error>;
+use crate::{Failure, resident};
 
-fn main() -> ExitCode {
-    let args: Vec<String> = std::env::args().skip(1).collect();
+type Answer = fn(&mut dyn io::Write, &str, usize) -> io::Result<bool>;
+
+pub(super) fn run(args: &[String]) -> Result<(String, bool), Failure> {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
-    let done = match *words {
-        ["tools", count] => serve(count, tools),
-        ["result", bytes] => serve(bytes, result),
+    let text = match *words {
+        ["tools", count] => serve(count, tools).map(|()| String::new()),
+        ["result", bytes] => serve(bytes, result).map(|()| String::new()),
         ["index", servers, count] => index(servers, count),
         _ => Err("read the arguments: tools COUNT, result BYTES, or index SERVERS COUNT".into()),
     };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            let shown = writeln!(io::stderr(), "failed to {error}");
-            ExitCode::from(if shown.is_ok() { 1 } else { 2 })
-        }
-    }
+    Ok((text?, true))
 }
-
-type Answer = fn(&mut dyn io::Write, &str, usize) -> io::Result<bool>;
 
 /// Answers requests; `answer` takes those it knows.
 fn serve(size: &str, answer: Answer) -> Result<(), Failure> {
@@ -112,10 +104,10 @@ fn result(out: &mut dyn io::Write, method: &str, bytes: usize) -> io::Result<boo
     Ok(true)
 }
 
-fn index(servers: &str, count: &str) -> Result<(), Failure> {
+fn index(servers: &str, count: &str) -> Result<String, Failure> {
     let servers: usize = servers.parse()?;
     let mut command = StdioCommand::new(std::env::current_exe()?);
-    command.args(["tools", count]);
+    command.args(["load", "tools", count]);
     let mut options = ConnectOptions::default();
     options.era = EraHint::Legacy;
     let names = (0..servers).map(|number| ServerName::new(&format!("load-{number}")));
@@ -127,7 +119,7 @@ fn index(servers: &str, count: &str) -> Result<(), Failure> {
     });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let before = resident_kib();
+        let before = resident();
         let mut connections = Vec::with_capacity(servers);
         for (_, started) in Fleet::start(members).finish().await {
             connections.push(started?);
@@ -138,30 +130,21 @@ fn index(servers: &str, count: &str) -> Result<(), Failure> {
         if let Some(error) = failed.into_iter().next() {
             return Err(error.into());
         }
-        let taken = resident_kib().saturating_sub(before);
+        let taken = resident().saturating_sub(before);
         let names: Vec<String> = index.tools().map(|tool| tool.model_name().to_string()).collect();
         let start = Instant::now();
         for name in &names {
             black_box(index.by_model_name(name).ok_or("find every tool")?);
         }
         let each = start.elapsed().as_secs_f64() * 1e9 / names.len().max(1) as f64;
-        writeln!(
-            io::stdout(),
-            "tools={} index_ms={:.2} lookup_ns={each:.0} taken_kb={taken}",
+        let text = format!(
+            "tools={} index_ms={:.2} lookup_ns={each:.0} taken_kb={taken}\n",
             index.len(),
             indexed.as_secs_f64() * 1e3
-        )?;
+        );
         for connection in &connections {
             connection.shut_down().await;
         }
-        Ok(())
+        Ok(text)
     })
-}
-
-/// What this process has in memory; 0 where the system does not say.
-fn resident_kib() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let number = line.and_then(|line| line.split_whitespace().next());
-    number.and_then(|number| number.parse().ok()).unwrap_or_default()
 }

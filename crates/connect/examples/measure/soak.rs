@@ -1,4 +1,4 @@
-//! Many servers with bad manners, called for a long time: `soak SERVER SECONDS SERVERS CALLS SEED`.
+//! Many servers with bad manners, called for a long time: `measure soak SERVER SECONDS SERVERS CALLS SEED`.
 //!
 //! Each answer has to carry its question's token. Counted are answers that are lost (none within a
 //! minute although the server lives) or crossed, processes and descriptors that are left at the end, and
@@ -6,7 +6,6 @@
 //! to be.
 
 use std::io::{self, Write as _};
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -18,7 +17,7 @@ use plenipo_connect::{
 use plenipo_wire::Fragment;
 use plenipo_wire::views::ContentBlock;
 
-type Failure = Box<dyn std::error::Error + Send + Sync>;
+use crate::{Failure, resident};
 
 const WORKERS: u64 = 4;
 /// No machine is so busy that an answer takes this long.
@@ -59,19 +58,12 @@ impl Choices {
     }
 }
 
-fn main() -> ExitCode {
-    let args: Vec<String> = std::env::args().skip(1).collect();
+pub(super) fn run(args: &[String]) -> Result<(String, bool), Failure> {
+    let soak = Soak::read(args)?;
     let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    let outcome = Soak::read(&args).and_then(|soak| runtime?.block_on(soak.run()));
-    match outcome {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            say(&format!("failed to {error}"));
-            ExitCode::from(2)
-        }
-    }
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    // What it finds is said as it is found.
+    Ok((String::new(), runtime.block_on(soak.run())?))
 }
 
 fn say(line: &str) {
@@ -300,14 +292,6 @@ async fn remember(end: Instant, counts: &Counts) -> Vec<u64> {
         }
     }
     samples
-}
-
-fn resident() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    line.and_then(|line| line.split_whitespace().next())
-        .and_then(|n| n.parse().ok())
-        .unwrap_or_default()
 }
 
 fn entries(directory: &str) -> usize {
