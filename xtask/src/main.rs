@@ -1,5 +1,5 @@
 //! Plenipo's own tasks: `cargo xtask test | kits | layers | sizes | bench | fuzz | conformance |
-//! checklist`.
+//! interop | checklist`.
 //!
 //! Everything runs from a bare clone with a Rust toolchain. Debian packages are only installed with
 //! `--install` or `CI=true`; what tests take from npm and PyPI goes below `target/`.
@@ -15,6 +15,7 @@ mod checklist;
 mod conformance;
 mod dist;
 mod fuzz;
+mod interop;
 mod layers;
 mod run;
 mod scan;
@@ -56,6 +57,7 @@ Usage: cargo xtask <task>
   conformance [--scenario NAME]…
            the official suite's client scenarios, both revisions; fetched from npm into target/conformance
              --scenario  only these
+  interop  host × server × launcher × policy with the reference runtime and the kits' examples, each cell run
   checklist [--check]
            docs/conformance.md from xtask/checklist.txt: each row and where its test is
              --check     only compare, and fail when a named test is gone
@@ -95,6 +97,7 @@ fn dispatch(words: &[String]) -> Outcome {
         "fuzz" => fuzz::run(&Workspace::load()?, fuzz::seconds(rest)?),
         "checklist" => checklist::run(&Workspace::load()?, rest),
         "conformance" => conformance::run(&Workspace::load()?, &conformance::Options::parse(rest)?),
+        "interop" => no_arguments(rest).and_then(|()| interop::run(&Workspace::load()?)),
         "dist" => no_arguments(rest).and_then(|()| dist::run(&Workspace::load()?)),
         other => Err(Failure::new(format!("there is no task `{other}`; see `cargo xtask help`"))),
     }

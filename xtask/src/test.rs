@@ -1,7 +1,7 @@
 //! `cargo xtask test`: everything that has to hold before a change is merged, in one command.
 
 pub(crate) mod kits;
-mod peers;
+pub(crate) mod peers;
 mod tools;
 
 pub(crate) use peers::from_npm;

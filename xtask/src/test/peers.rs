@@ -30,7 +30,7 @@ const REFERENCE: &[&str] = &["@openai/codex@0.171.0"];
 /// Compiled apart: what it needs is no part of this workspace.
 const RUST_SERVER: &str = "crates/connect/tests/data/interop/rmcp";
 
-pub(super) fn prepare(workspace: &Workspace, directory: &Path) -> Outcome {
+pub(crate) fn prepare(workspace: &Workspace, directory: &Path) -> Outcome {
     let from_pypi = [("python", FROM_PYPI), ("pytest", PYTEST), ("interop-python", SDKS_FROM_PYPI)];
     for (name, packages) in from_pypi {
         prepare_one(&directory.join(name), packages, |place| {
@@ -48,7 +48,7 @@ pub(super) fn prepare(workspace: &Workspace, directory: &Path) -> Outcome {
 }
 
 /// The program of the package at `source`, in `bin` below `place`.
-fn from_crates(source: &Path, place: &Path) -> Outcome {
+pub(crate) fn from_crates(source: &Path, place: &Path) -> Outcome {
     let read = |file| fs::read_to_string(source.join(file)).doing(&format!("read {file}"));
     let [lock, program] = [read("Cargo.lock")?, read("src/main.rs")?];
     prepare_one(place, &[&lock, &program], |place| {
