@@ -154,7 +154,9 @@ pub enum TokenError {
 }
 
 impl StoreError {
-    pub(crate) fn new(
+    /// A failure at a place: `action` reads after "failed to".
+    #[must_use]
+    pub fn new(
         action: &'static str,
         place: impl Into<String>,
         fault: impl Into<StoreFault>,

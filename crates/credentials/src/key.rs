@@ -41,22 +41,13 @@ impl CredentialKey {
     /// The name of its record.
     #[must_use]
     pub fn id(&self) -> RecordId {
-        let mut context = Context::new(&SHA256);
-        context.update(b"plenipo credential 1");
         let parts = [
             Some(self.issuer.as_str()),
             Some(self.resource.as_str()),
             Some(self.client_id.as_str()),
             self.subject.as_deref(),
         ];
-        for part in parts {
-            // Lengths keep the parts apart; no part at all is not the same as an empty one.
-            let length = part.map_or(u64::MAX, |part| part.len() as u64);
-            context.update(&length.to_be_bytes());
-            context.update(part.unwrap_or_default().as_bytes());
-        }
-        let hex = context.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-        RecordId(hex)
+        RecordId::digest("plenipo credential 1", parts)
     }
 }
 
@@ -65,6 +56,26 @@ impl RecordId {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// The name of a record of another kind in the same store: a digest of what kind it is, and of
+    /// what tells it from others of its kind.
+    #[must_use]
+    pub fn of(kind: &str, parts: &[&str]) -> Self {
+        let parts = parts.iter().map(|part| Some(*part));
+        Self::digest(kind, parts)
+    }
+
+    fn digest<'a>(kind: &str, parts: impl IntoIterator<Item = Option<&'a str>>) -> Self {
+        let mut context = Context::new(&SHA256);
+        context.update(kind.as_bytes());
+        for part in parts {
+            // Lengths keep the parts apart; no part at all is not the same as an empty one.
+            let length = part.map_or(u64::MAX, |part| part.len() as u64);
+            context.update(&length.to_be_bytes());
+            context.update(part.unwrap_or_default().as_bytes());
+        }
+        Self(context.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
     /// Takes what a store lists; `None` for anything else than an id.

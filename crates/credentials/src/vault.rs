@@ -49,7 +49,10 @@ impl Vault {
     pub fn records(&self) -> Result<Vec<Record>, StoreError> {
         let mut records = Vec::new();
         for id in self.store.ids()? {
-            records.extend(self.load(&id)?);
+            let Some(text) = self.store.load(&id)? else { continue };
+            if !Record::is_of_another_kind(&text) {
+                records.push(self.read(&id, &text)?);
+            }
         }
         records.sort_by_cached_key(|record| {
             let key = &record.key;
@@ -123,7 +126,11 @@ impl Vault {
 
     fn load(&self, id: &RecordId) -> Result<Option<Record>, StoreError> {
         let text = self.store.load(id)?;
-        let record = text.map(|text| Record::decode(&text)).transpose();
+        text.map(|text| self.read(id, &text)).transpose()
+    }
+
+    fn read(&self, id: &RecordId, text: &Secret<Vec<u8>>) -> Result<Record, StoreError> {
+        let record = Record::decode(text);
         record.map_err(|fault| StoreError::new("read", self.named(id), fault))
     }
 

@@ -7,8 +7,9 @@ use std::time::SystemTime;
 use plenipo_redact::Secret;
 
 use crate::error::{AssertionFault, OAuthError};
+use crate::id_token::expiry;
 use crate::issuer::{Issuer, ResourceId};
-use crate::jose::{Decoded, decode};
+use crate::jose::{Decoded, PublicKeys, decode};
 use crate::scope::Scopes;
 use crate::token::{TokenResponse, TokenType, token_type};
 
@@ -30,6 +31,16 @@ pub struct ExpectedAssertion<'a> {
     pub resource: &'a ResourceId,
     /// What was asked for; the assertion may not hold more.
     pub scopes: Option<&'a Scopes>,
+    /// `tenant`, at a provider of several companies.
+    pub tenant: Option<&'a str>,
+    /// The thumbprint of the key that it has to be bound to (`cnf.jkt`).
+    pub thumbprint: Option<&'a str>,
+    /// `alg`; `None`: any that is not symmetric.
+    pub algorithms: Option<&'a [String]>,
+    /// Keys of the identity provider, for a look at the signature.
+    pub keys: Option<&'a PublicKeys>,
+    /// It is encrypted for the resource's authorization server: its claims cannot be looked at.
+    pub encrypted: bool,
 }
 
 impl<'a> ExpectedAssertion<'a> {
@@ -41,7 +52,18 @@ impl<'a> ExpectedAssertion<'a> {
         client_id: &'a str,
         resource: &'a ResourceId,
     ) -> Self {
-        Self { issuer, audience, client_id, resource, scopes: None }
+        Self {
+            issuer,
+            audience,
+            client_id,
+            resource,
+            scopes: None,
+            tenant: None,
+            thumbprint: None,
+            algorithms: None,
+            keys: None,
+            encrypted: false,
+        }
     }
 }
 
@@ -53,6 +75,8 @@ pub struct IdentityAssertion {
     pub assertion: Secret<String>,
     /// `scope`: what may come of it.
     pub scopes: Option<Scopes>,
+    /// When it ends; `None` for one that is encrypted.
+    pub expires_at: Option<SystemTime>,
 }
 
 impl IdentityAssertion {
@@ -72,15 +96,49 @@ impl IdentityAssertion {
         if response.token_type != TokenType::NotApplicable {
             return Err(fault(AssertionFault::Claim { name: "token_type" }));
         }
-        let decoded = decode(response.access_token.expose()).map_err(fault)?;
+        let token = response.access_token.expose();
+        if expected.encrypted {
+            return match decode(token) {
+                // What the answer says beside it is all there is to see.
+                Err(AssertionFault::Encrypted) => Self::sealed(response, expected).map_err(fault),
+                Err(other) => Err(fault(other)),
+                Ok(_) => Err(fault(AssertionFault::NotEncrypted)),
+            };
+        }
+        let decoded = match expected.keys {
+            Some(keys) => keys.verify(token),
+            None => decode(token),
+        };
+        let decoded = decoded.map_err(fault)?;
         let scopes = check(&decoded, expected, now).map_err(fault)?;
+        let expires_at = expiry(&decoded).map_err(fault)?;
         // What the answer says beside the assertion has to agree with it.
         if let (Some(beside), Some(inside)) = (&response.scopes, &scopes)
             && beside != inside
         {
             return Err(fault(AssertionFault::Claim { name: "scope" }));
         }
-        Ok(Self { assertion: response.access_token, scopes: scopes.or(response.scopes) })
+        Ok(Self {
+            assertion: response.access_token,
+            scopes: scopes.or(response.scopes),
+            expires_at: Some(expires_at),
+        })
+    }
+
+    fn sealed(
+        response: TokenResponse,
+        expected: ExpectedAssertion<'_>,
+    ) -> Result<Self, AssertionFault> {
+        match (&response.scopes, expected.scopes) {
+            (Some(granted), Some(asked)) if !asked.covers(granted) => {
+                Err(AssertionFault::Claim { name: "scope" })
+            }
+            _ => Ok(Self {
+                assertion: response.access_token,
+                scopes: response.scopes,
+                expires_at: None,
+            }),
+        }
     }
 }
 
@@ -107,6 +165,23 @@ fn check(
         && decoded.texts("resource").as_deref() != Some(&[expected.resource.as_str()])
     {
         return other("resource");
+    }
+    let algorithm = decoded.header.get("alg").and_then(serde_json::Value::as_str);
+    if let (Some(accepted), algorithm) = (expected.algorithms, algorithm.unwrap_or_default())
+        && !accepted.iter().any(|accepted| accepted == algorithm)
+    {
+        return Err(AssertionFault::Algorithm);
+    }
+    if let Some(tenant) = expected.tenant
+        && decoded.required("tenant")? != tenant
+    {
+        return other("tenant");
+    }
+    let bound = decoded.claims.get("cnf").and_then(|cnf| cnf.get("jkt"));
+    let bound = bound.and_then(serde_json::Value::as_str);
+    // A key that is not ours, or none although a proof was sent.
+    if bound != expected.thumbprint {
+        return other("cnf.jkt");
     }
     decoded.required("sub")?;
     decoded.required("jti")?;

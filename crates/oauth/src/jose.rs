@@ -2,7 +2,9 @@
 
 mod claims;
 mod key;
+mod verify;
 
 pub use claims::{Claims, Decoded, decode};
 pub use key::SigningKey;
 pub(crate) use key::{base64url, random_text, sha256};
+pub use verify::PublicKeys;

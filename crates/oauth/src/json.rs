@@ -127,6 +127,11 @@ impl Json {
         Ok(Some(scopes))
     }
 
+    /// A member of whatever type.
+    pub(crate) fn value(&self, name: &str) -> Option<&Value> {
+        self.member(name)
+    }
+
     fn member(&self, name: &str) -> Option<&Value> {
         self.members.get(name).filter(|value| !value.is_null())
     }

@@ -56,7 +56,7 @@ pub use error::{ErrorKind, Missing, OAuthError, TransportFault, UrlFault};
 pub use http_client::{
     Answer, Http, HttpClient, IncomingResponse, MAX_BODY_BYTES, OutgoingRequest, run_blocking,
 };
-pub use id_token::{Subject, check_id_token};
+pub use id_token::{Subject, check_id_token, verify_id_token};
 pub use identity_assertion::{ExpectedAssertion, IdentityAssertion};
 pub use issuer::{Issuer, ResourceId};
 pub use protected_resource::ProtectedResource;

@@ -28,6 +28,8 @@ pub struct ServerMetadata {
     pub revocation_endpoint: Option<EndpointUrl>,
     /// `device_authorization_endpoint`.
     pub device_authorization_endpoint: Option<EndpointUrl>,
+    /// `jwks_uri`.
+    pub jwks_uri: Option<EndpointUrl>,
     /// `scopes_supported`.
     pub scopes: Option<Scopes>,
     /// `code_challenge_methods_supported` holds `S256`.
@@ -111,6 +113,7 @@ impl ServerMetadata {
             registration_endpoint: at("/register")?,
             revocation_endpoint: None,
             device_authorization_endpoint: None,
+            jwks_uri: None,
             scopes: None,
             // That revision requires it of every server and knows no metadata for it.
             pkce: true,
@@ -153,6 +156,7 @@ impl ServerMetadata {
             registration_endpoint: json.url("registration_endpoint")?,
             revocation_endpoint: json.url("revocation_endpoint")?,
             device_authorization_endpoint: json.url("device_authorization_endpoint")?,
+            jwks_uri: json.url("jwks_uri")?,
             scopes: scopes_of(json)?,
             pkce: lists(challenges.as_deref(), "S256"),
             grant_types: json.texts("grant_types_supported")?,

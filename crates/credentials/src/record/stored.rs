@@ -112,6 +112,18 @@ impl Record {
     }
 }
 
+impl Record {
+    /// Whether a text in the store is no credential of a server: it says what else it is.
+    pub(crate) fn is_of_another_kind(text: &Secret<Vec<u8>>) -> bool {
+        #[derive(Deserialize)]
+        struct OnlyKind {
+            #[serde(rename = "kind")]
+            _kind: String,
+        }
+        serde_json::from_slice::<OnlyKind>(text.expose()).is_ok()
+    }
+}
+
 /// A newer version's record is told apart from a broken one.
 fn unreadable(text: &Secret<Vec<u8>>) -> StoreFault {
     #[derive(Deserialize)]

@@ -20,6 +20,8 @@ pub enum Document {
     DeviceAuthorization,
     /// RFC 7009.
     Revocation,
+    /// A JWK set (RFC 7517 §5).
+    Keys,
 }
 
 impl Document {
@@ -33,6 +35,7 @@ impl Document {
             Self::Token => "token request",
             Self::DeviceAuthorization => "device authorization request",
             Self::Revocation => "revocation",
+            Self::Keys => "request for signing keys",
         }
     }
 }
@@ -46,6 +49,7 @@ impl fmt::Display for Document {
             Self::Token => "token response",
             Self::DeviceAuthorization => "device authorization response",
             Self::Revocation => "revocation response",
+            Self::Keys => "set of signing keys",
         })
     }
 }

@@ -188,6 +188,9 @@ pub enum AssertionFault {
     /// `alg` is `none` or another one than accepted.
     #[error("is not signed with an accepted algorithm")]
     Algorithm,
+    /// No key of its issuer made the signature.
+    #[error("is not signed with a key of its issuer")]
+    Signature,
     /// Another `typ`.
     #[error("has another type than `{expected}`")]
     HeaderType {
@@ -206,6 +209,9 @@ pub enum AssertionFault {
         /// The claim.
         name: &'static str,
     },
+    /// It was to be encrypted, and is not.
+    #[error("is not encrypted, as the configuration says it is")]
+    NotEncrypted,
     /// `exp` has passed.
     #[error("has expired")]
     Expired,

@@ -12,6 +12,8 @@ pub mod token_type {
     pub const REFRESH_TOKEN: &str = "urn:ietf:params:oauth:token-type:refresh_token";
     /// An access token.
     pub const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
+    /// A SAML 2.0 assertion.
+    pub const SAML2: &str = "urn:ietf:params:oauth:token-type:saml2";
     /// An identity assertion for another authorization server.
     pub const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 }
@@ -37,6 +39,8 @@ pub enum Grant {
     DeviceCode(Secret<String>),
     /// RFC 7523 §2.1: workload identity, or an identity assertion.
     JwtBearer(Secret<String>),
+    /// An identity assertion that is bound to a key, with a proof of it.
+    JwtDpop(Secret<String>),
     /// RFC 8693.
     TokenExchange(TokenExchange),
 }
@@ -78,6 +82,7 @@ impl Grant {
             Self::ClientCredentials => "client_credentials",
             Self::DeviceCode(_) => "urn:ietf:params:oauth:grant-type:device_code",
             Self::JwtBearer(_) => "urn:ietf:params:oauth:grant-type:jwt-bearer",
+            Self::JwtDpop(_) => "urn:ietf:params:oauth:grant-type:jwt-dpop",
             Self::TokenExchange(_) => "urn:ietf:params:oauth:grant-type:token-exchange",
         }
     }
@@ -93,7 +98,9 @@ impl Grant {
             Self::RefreshToken(token) => form.add_secret("refresh_token", token),
             Self::ClientCredentials => {}
             Self::DeviceCode(code) => form.add_secret("device_code", code),
-            Self::JwtBearer(assertion) => form.add_secret("assertion", assertion),
+            Self::JwtBearer(assertion) | Self::JwtDpop(assertion) => {
+                form.add_secret("assertion", assertion)
+            }
             Self::TokenExchange(exchange) => {
                 form.add_secret("subject_token", &exchange.subject_token);
                 form.add("subject_token_type", &exchange.subject_token_type);
