@@ -20,7 +20,6 @@ use plenipo_wire::object;
 use tempfile::TempDir;
 
 use self::browser::Browser;
-use self::enterprise::EnterpriseGrantor;
 use crate::Outcome;
 use crate::situation::Situation;
 
@@ -39,14 +38,19 @@ pub(crate) async fn endpoint(situation: &Situation) -> Outcome<Ready> {
     if !situation.scenario.starts_with("auth/") {
         return Ok(Ready { endpoint, store: None });
     }
+    let store = tempfile::tempdir()?;
+    let files = Arc::new(FileStore::new(store.path().join("credentials")));
+    if situation.scenario == "auth/enterprise-managed-authorization" {
+        enterprise::authorize(&mut endpoint, situation, files)?;
+        return Ok(Ready { endpoint, store: Some(store) });
+    }
     let server = EndpointUrl::parse(&situation.url)?;
     let network = OAuthNetwork::new(HttpClient::default(), server.clone());
     let mut settings = OAuthSettings::new(server, "plenipo login conformance");
     settings.metadata_document = Some(METADATA_DOCUMENT.to_owned());
     settings.client = client(situation)?;
     let grantor = grantor(situation, &network)?;
-    let store = tempfile::tempdir()?;
-    let vault = Vault::new(Arc::new(FileStore::new(store.path().join("credentials"))));
+    let vault = Vault::new(files);
     let authorizer = OAuthAuthorizer::new(settings, network, vault, Some(grantor)).await?;
     endpoint.authorizer(Arc::new(authorizer) as Arc<dyn Authorizer>);
     Ok(Ready { endpoint, store: Some(store) })
@@ -77,7 +81,6 @@ fn grantor(situation: &Situation, network: &OAuthNetwork) -> Outcome<Box<dyn Gra
             let source = Arc::new(Given(Secret::new(jwt)));
             Box::new(UnattendedGrantor::Workload(source))
         }
-        "auth/enterprise-managed-authorization" => Box::new(EnterpriseGrantor::new(situation)?),
         _ => Box::new(PersonGrantor::new(Arc::new(Browser::new(network.clone())))),
     })
 }

@@ -44,6 +44,7 @@ pub mod call;
 pub mod catalog;
 pub mod changes;
 mod connection;
+pub mod enterprise;
 pub mod environment;
 mod error;
 pub mod fleet;

@@ -39,7 +39,7 @@ use plenipo_redact::Secret;
 
 pub use authorizer::{
     Authorization, AuthorizeError, AuthorizeRequest, Authorizer, Authorizing, Challenge, Operation,
-    Verdict,
+    Verdict, Withdrawal,
 };
 pub use client::{HttpClient, HttpClientOptions, ProxyRules};
 pub(crate) use exchange::Question;

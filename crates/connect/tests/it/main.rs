@@ -13,6 +13,7 @@ mod cache;
 mod calls;
 mod cases;
 mod catalog;
+mod enterprise;
 mod fleet;
 mod http_authorizer;
 mod http_calls;

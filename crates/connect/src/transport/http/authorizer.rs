@@ -24,6 +24,9 @@ use crate::error::ErrorKind;
 /// What a method of an [`Authorizer`] returns.
 pub type Authorizing<'a, T> = Pin<Box<dyn Future<Output = Result<T, AuthorizeError>> + Send + 'a>>;
 
+/// What [`Authorizer::withdrawn`] returns.
+pub type Withdrawal<'a> = Pin<Box<dyn Future<Output = AuthorizeError> + Send + 'a>>;
+
 /// Makes the credentials of requests, and decides what a refusal means.
 ///
 /// One is made for one server under one credential, and stays that for its life: another account or
@@ -97,6 +100,13 @@ pub trait Authorizer: Send + Sync + fmt::Debug {
     /// (RFC 9449 §8.2). Called on the request's task: return quickly, never block.
     fn answered(&self, url: &Uri, status: StatusCode, headers: &HeaderMap) {
         let _ = (url, status, headers);
+    }
+
+    /// Waits until the credentials are withdrawn. Then requests and streams that are under way are
+    /// dropped, which cancels them at the server, and fail with what this returns; `authorize` is to
+    /// fail from then on. Default: never.
+    fn withdrawn(&self) -> Withdrawal<'_> {
+        Box::pin(std::future::pending())
     }
 
     /// Names the credential's source and OAuth client; never token bytes. It goes into the authority

@@ -78,6 +78,7 @@ impl HttpLink {
                     reply = &mut answer => {
                         return reply.map_err(|_| RequestFault::Fault(Fault::ShutDown));
                     }
+                    fault = self.withdrawn() => return Err(fault.into()),
                     end = &mut transfer => end,
                 }
             };

@@ -102,6 +102,14 @@ impl HttpLink {
         self.authorizer.as_ref().and_then(|authorizer| authorizer.pin())
     }
 
+    /// Waits until there are no credentials any more.
+    pub(super) async fn withdrawn(&self) -> HttpFault {
+        match &self.authorizer {
+            Some(authorizer) => authorizer.withdrawn().await.into(),
+            None => std::future::pending().await,
+        }
+    }
+
     /// The whole URL, secrets in it included: to compare, not to show.
     pub(crate) fn address(&self) -> String {
         self.target().uri().to_string()

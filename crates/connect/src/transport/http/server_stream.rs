@@ -68,7 +68,10 @@ impl HttpLink {
         self.listening.0.send_replace(false);
         let task = tokio::spawn(async move {
             let _settle = Settle(&link.listening);
-            link.listen(&peer).await;
+            tokio::select! {
+                () = link.listen(&peer) => {}
+                _ = link.withdrawn() => {}
+            }
         });
         self.hold_stream(task.abort_handle());
     }
