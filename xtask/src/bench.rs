@@ -12,6 +12,7 @@ mod listing;
 mod load;
 mod others;
 mod stats;
+mod tokens;
 mod tools;
 
 use crate::run::{Failure, Outcome};
@@ -24,6 +25,7 @@ use tools::Tools;
 pub(crate) struct Options {
     launch: bool,
     calls: bool,
+    tokens: bool,
     peers: bool,
     dist: bool,
     check: bool,
@@ -31,53 +33,63 @@ pub(crate) struct Options {
 
 impl Options {
     pub(crate) fn parse(words: &[String]) -> Outcome<Self> {
-        let mut options =
-            Self { launch: true, calls: true, peers: false, dist: false, check: false };
+        let mut options = Self {
+            launch: true,
+            calls: true,
+            tokens: true,
+            peers: false,
+            dist: false,
+            check: false,
+        };
         for word in words {
             match word.as_str() {
                 "all" => {}
-                "launch" => options.calls = false,
-                "calls" => options.launch = false,
+                "launch" => (options.calls, options.tokens) = (false, false),
+                "calls" => (options.launch, options.tokens) = (false, false),
+                "tokens" => (options.launch, options.calls) = (false, false),
                 "--peers" => options.peers = true,
                 "--dist" => options.dist = true,
                 "--check" => options.check = true,
                 other => return Err(Failure::new(format!("unexpected argument `{other}`"))),
             }
         }
-        if options.launch || options.calls {
+        if options.launch || options.calls || options.tokens {
             return Ok(options);
         }
-        Err(Failure::new("name one of `launch`, `calls`, `all`"))
+        Err(Failure::new("name one of `launch`, `calls`, `tokens`, `all`"))
     }
 }
 
 /// Builds, measures, prints one row a bar.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Outcome {
-    let tools = Tools::build(workspace, options)?;
-    tools::real_time();
-    let mut rows = Vec::new();
-    let mut problems = Vec::new();
+    let (mut rows, mut problems) = (Vec::new(), Vec::new());
     let mut measure = |name: &str, measured: Outcome<Vec<Row>>| match measured {
         Ok(measured) => rows.extend(measured),
         Err(failure) => problems.push(format!("{name}: {failure}")),
     };
-    if options.launch {
-        measure("launch", launch::to_first_instruction(&tools));
-        measure("memory", launch::peak_memory(&tools));
-        measure("many launches", launch::a_thousand(&tools));
+    let wants_programs = options.launch || options.calls;
+    let tools = wants_programs.then(|| Tools::build(workspace, options)).transpose()?;
+    tools::real_time();
+    if let Some(tools) = tools.as_ref().filter(|_| options.launch) {
+        measure("launch", launch::to_first_instruction(tools));
+        measure("memory", launch::peak_memory(tools));
+        measure("many launches", launch::a_thousand(tools));
     }
-    if options.calls {
-        measure("one-shot call", calls::one_shot(&tools));
-        measure("memory of a call", load::call_memory(&tools));
-        measure("other command lines", others::command_lines(&tools));
-        measure("real servers", others::own_share(&tools));
-        measure("warm call", calls::warm(&tools));
-        measure("calls in flight", calls::in_flight(&tools));
-        measure("HTTP", http::sequential(&tools));
-        measure("tools", listing::one_server(&tools));
-        measure("fleet", listing::fleet(&tools));
-        measure("many tools", load::index(&tools));
-        measure("large result", load::large_result(&tools));
+    if let Some(tools) = tools.as_ref().filter(|_| options.calls) {
+        measure("one-shot call", calls::one_shot(tools));
+        measure("memory of a call", load::call_memory(tools));
+        measure("other command lines", others::command_lines(tools));
+        measure("real servers", others::own_share(tools));
+        measure("warm call", calls::warm(tools));
+        measure("calls in flight", calls::in_flight(tools));
+        measure("HTTP", http::sequential(tools));
+        measure("tools", listing::one_server(tools));
+        measure("fleet", listing::fleet(tools));
+        measure("many tools", load::index(tools));
+        measure("large result", load::large_result(tools));
+    }
+    if options.tokens {
+        measure("tokens", tokens::reads(workspace));
     }
     println!();
     for row in &rows {

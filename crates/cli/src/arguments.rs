@@ -58,12 +58,7 @@ pub(crate) enum Command {
         name: String,
     },
     Login(LoginArguments),
-    /// Sign out of a server: its tokens are revoked where the issuer can do that, and forgotten.
-    Logout {
-        /// A configured server with a `url`.
-        #[arg(value_name = "SERVER")]
-        server: String,
-    },
+    Logout(LogoutArguments),
     /// Show who is signed in where.
     #[command(subcommand)]
     Auth(AuthCommand),
@@ -115,6 +110,17 @@ pub(crate) struct LoginArguments {
     /// Sign in on another device, with a code to enter there.
     #[arg(long, conflicts_with = "no_browser")]
     pub(crate) device: bool,
+}
+
+/// Sign out of a server: its tokens are forgotten, and revoked where the issuer can do that.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct LogoutArguments {
+    /// A configured server with a `url`.
+    #[arg(value_name = "SERVER")]
+    pub(crate) server: String,
+    /// Sign only this person out, by the account or subject that `plenipo auth status` shows.
+    #[arg(long = "as", value_name = "ACCOUNT")]
+    pub(crate) account: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -235,6 +241,9 @@ pub(crate) struct CallArguments {
     /// Longest message to take from the server: 64KiB, 128MiB, or bytes [default: 16MiB].
     #[arg(long, value_name = "SIZE", value_parser = message_size)]
     pub(crate) max_message_size: Option<usize>,
+    /// Use this person's sign-in, where several people are signed in to the server.
+    #[arg(long = "as", value_name = "ACCOUNT")]
+    pub(crate) account: Option<String>,
     /// Send the arguments as they are, and take the result as it is, without checking them against the tool's schemas.
     #[arg(long)]
     pub(crate) unchecked: bool,
@@ -246,6 +255,9 @@ pub(crate) struct ToolsArguments {
     /// Only this server's.
     #[arg(value_name = "SERVER")]
     pub(crate) server: Option<String>,
+    /// Use this person's sign-in, where several people are signed in to a server.
+    #[arg(long = "as", value_name = "ACCOUNT")]
+    pub(crate) account: Option<String>,
 }
 
 /// `KEY=VALUE`

@@ -26,7 +26,7 @@ use crate::progress::ProgressLine;
 use crate::reach::Host;
 use crate::serve::run_to_end;
 use crate::settings::Settings;
-use crate::terminal;
+use crate::{sign_in, terminal};
 
 use pairs::Inputs;
 use render::Rendered;
@@ -63,7 +63,18 @@ pub(crate) fn run(global: &Global, arguments: CallArguments) -> Result<ExitCode,
         let InForce { profile, state } = &call.in_force;
         terminal::tell(&format!("profile {profile} in {}", state.cwd.display()));
     }
-    run_to_end(call.perform(&settings, audit))
+    let outcome = run_to_end(call.perform(&settings, audit));
+    match (outcome, &call.person) {
+        // The server turned the call away unread, so that it may be made once more.
+        (Err(failure), Some(person)) if failure.code() == Code::SignIn => {
+            let server = call.target.server.name.as_str();
+            match sign_in::offer(&settings, person, server, &failure)? {
+                true => run_to_end(call.perform(&settings, Audit::open(settings.audit_file())?)),
+                false => Err(failure),
+            }
+        }
+        (outcome, _) => outcome,
+    }
 }
 
 struct Call<'a> {
@@ -160,7 +171,7 @@ impl Call<'_> {
 
     async fn connect(&self, settings: &Settings) -> Result<Connection, Failure> {
         let host = Host::new(self.global, settings, &self.in_force.state.cwd);
-        let host = host.deciding(&self.decided);
+        let host = host.deciding(&self.decided).acting_as(self.arguments.account.as_deref());
         let Member { name, mut endpoint, mut options, .. } = self.target.server.member(&host)?;
         if !self.answers.is_nobody() {
             options.input = Some(Arc::clone(&self.answers) as Arc<dyn InputHandler>);

@@ -1,26 +1,25 @@
-//! Where credentials are kept, and what a configured server's sign-in is about.
+//! What a configured server's sign-in is about, and how its connection gets tokens.
 
+mod source;
+mod vault;
+
+use std::path::Path;
 use std::sync::Arc;
 
-use plenipo_config::{HttpSettings, OAuthConfig};
-use plenipo_connect::oauth::{OAuthAuthorizer, OAuthNetwork, OAuthSettings};
+use plenipo_config::{GrantKind, HttpSettings, OAuthConfig};
+use plenipo_connect::oauth::{
+    AssertionSource, Grantor, OAuthAuthorizer, OAuthNetwork, OAuthSettings, UnattendedGrantor,
+};
 use plenipo_connect::transport::http::{AuthorizeError, Authorizer};
 use plenipo_connect::{HttpClient, HttpEndpoint, ServerName};
-use plenipo_credentials::{FileStore, Vault};
+use plenipo_credentials::Vault;
+use plenipo_oauth::jose::SigningKey;
 use plenipo_oauth::{ClientCredential, ClientRegistration, EndpointUrl};
-use plenipo_redact::Secret;
 
-use crate::env;
 use crate::failure::{Code, Failure};
 
-/// The user's credentials: files in a directory that sandboxed commands cannot read.
-pub(crate) fn vault() -> Result<Vault, Failure> {
-    let data = env::data_directory().ok_or_else(|| {
-        Failure::usage("there is no place for credentials: no home directory is known")
-            .with_hint("set HOME or XDG_DATA_HOME")
-    })?;
-    Ok(Vault::new(Arc::new(FileStore::new(data.join("credentials")))))
-}
+use source::{Assertion, text};
+pub(crate) use vault::{files, vault};
 
 /// What signing in to a server is about; `None` when its URL is one that no token may go to.
 pub(crate) fn settings(
@@ -33,25 +32,28 @@ pub(crate) fn settings(
     settings.issuer.clone_from(&config.issuer);
     settings.resource.clone_from(&config.resource);
     settings.scopes.clone_from(&config.scopes);
+    settings.metadata_document.clone_from(&config.client_id_metadata_document);
+    settings.dpop = config.dpop;
     settings.client = client(name, config)?;
     Ok(Some(settings))
 }
 
-/// Lets a connection use what is stored for its server; nobody is asked.
+/// Lets a connection use what is stored for its server, of `account` where that is said, or what its
+/// client gets by itself; nobody is asked.
 pub(crate) fn authorize(
     name: &ServerName,
     endpoint: &mut HttpEndpoint,
     config: &HttpSettings,
-    http: &HttpClient,
+    (http, vault, account): (&HttpClient, &Vault, Option<&str>),
 ) -> Result<(), Failure> {
     if !config.may_sign_in() {
         return Ok(());
     }
-    let Some(settings) = settings(name, endpoint, &config.oauth)? else { return Ok(()) };
-    // Without a home directory nothing is stored, and the server's challenge says what it wants.
-    let Ok(vault) = vault() else { return Ok(()) };
+    let Some(mut settings) = settings(name, endpoint, &config.oauth)? else { return Ok(()) };
+    settings.account = account.map(str::to_owned);
     let network = OAuthNetwork::new(http.clone(), settings.server.clone());
-    let authorizer = OAuthAuthorizer::open(settings, network, vault, None);
+    let grantor = grantor(name, &config.oauth);
+    let authorizer = OAuthAuthorizer::open(settings, network, vault.clone(), grantor);
     let authorizer = authorizer.map_err(|error| unusable(name, &error))?;
     endpoint.authorizer(Arc::new(authorizer) as Arc<dyn Authorizer>);
     Ok(())
@@ -62,21 +64,58 @@ fn unusable(name: &ServerName, error: &AuthorizeError) -> Failure {
     Failure::new(Code::SignIn, format!("failed to use the credentials of server `{name}`: {text}"))
 }
 
+/// A grant that no person takes part in.
+fn grantor(name: &ServerName, config: &OAuthConfig) -> Option<Box<dyn Grantor>> {
+    let unattended = match (config.grant, &config.assertion) {
+        (GrantKind::ClientCredentials, _) => UnattendedGrantor::ClientCredentials,
+        (GrantKind::JwtBearer, Some(source)) => {
+            let assertion = Assertion { server: name.clone(), source: source.clone() };
+            UnattendedGrantor::Workload(Arc::new(assertion) as Arc<dyn AssertionSource>)
+        }
+        _ => return None,
+    };
+    Some(Box::new(unattended))
+}
+
 fn client(name: &ServerName, config: &OAuthConfig) -> Result<Option<ClientRegistration>, Failure> {
     let Some(client_id) = &config.client_id else { return Ok(None) };
-    let credential = match &config.client_secret_env_var {
-        None => ClientCredential::None,
-        Some(variable) => {
-            let value = env::variable(variable).and_then(|value| value.into_string().ok());
-            let value = value.filter(|value| !value.is_empty()).ok_or_else(|| {
-                Failure::usage(format!(
-                    "server `{name}` needs a client secret in the variable `{variable}`, which is not set"
-                ))
-            })?;
-            ClientCredential::Secret(Secret::new(value))
+    let needs = |what: &str, fault: source::SourceFault| {
+        Failure::usage(format!("server `{name}` needs {what} {fault}"))
+            .with_optional_hint(fault.hint)
+    };
+    let credential = match (&config.client_secret, &config.private_key) {
+        (Some(source), _) => {
+            let secret = text(source).map_err(|fault| needs("a client secret in", fault))?;
+            ClientCredential::Secret(secret)
         }
+        (None, Some(source)) => {
+            let pem = text(source).map_err(|fault| needs("a private key in", fault))?;
+            let algorithm = config.private_key_algorithm.as_deref();
+            let key = SigningKey::from_pem(&pem, algorithm, config.private_key_id.clone());
+            ClientCredential::Key(key.map_err(|error| {
+                Failure::usage(format!(
+                    "server `{name}` has a private key in {source}: {error}",
+                    source = source::place(source)
+                ))
+            })?)
+        }
+        (None, None) => ClientCredential::None,
     };
     let mut client = ClientRegistration::configured(client_id.clone(), credential);
     client.issuer.clone_from(&config.issuer);
+    client.method = config.method;
     Ok(Some(client))
+}
+
+/// Whether a file that holds a secret is one.
+fn is_private(path: &Path, mode: u32) -> Result<(), source::SourceFault> {
+    const GROUP_MAY_WRITE_OR_OTHERS_MAY_ANYTHING: u32 = 0o027;
+    match mode & GROUP_MAY_WRITE_OR_OTHERS_MAY_ANYTHING {
+        0 => Ok(()),
+        _ => Err(source::SourceFault {
+            place: source::file(path),
+            reason: format!("has mode {:04o}, and others may not have access", mode & 0o7777),
+            hint: Some("let its owner alone read it, or its owner and group".to_owned()),
+        }),
+    }
 }

@@ -73,6 +73,20 @@ pub(crate) fn data_directory() -> Option<PathBuf> {
     Some(base.join("plenipo"))
 }
 
+/// The address of the desktop session's bus: `$DBUS_SESSION_BUS_ADDRESS`, else the socket `bus` in
+/// `$XDG_RUNTIME_DIR`, where systemd puts it.
+pub(crate) fn session_bus() -> Option<String> {
+    let named = variable("DBUS_SESSION_BUS_ADDRESS").and_then(|value| value.into_string().ok());
+    named.filter(|value| !value.is_empty()).or_else(|| {
+        let socket = absolute("XDG_RUNTIME_DIR")?.join("bus");
+        let socket = socket.to_str().filter(|_| socket.exists())?;
+        Some(format!(
+            "unix:path={}",
+            socket.replace('%', "%25").replace(',', "%2c").replace(';', "%3b")
+        ))
+    })
+}
+
 /// How to get to HTTP servers: `https_proxy`, `HTTP_PROXY` and their like, `NO_PROXY`, `SSL_CERT_FILE`.
 ///
 /// The lower-case names win, and `HTTP_PROXY` counts in lower case only: a CGI program's caller sets the other.

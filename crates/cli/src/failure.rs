@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use plenipo_connect::{ConnectError, ErrorKind};
+use plenipo_oauth::Scopes;
 
 use crate::terminal;
 
@@ -39,11 +40,13 @@ pub(crate) struct Failure {
     hint: Option<String>,
     /// Shown below the message: what a server last wrote.
     details: Vec<String>,
+    /// What a sign-in that mends it has to ask for, where the server said so.
+    scopes: Option<Scopes>,
 }
 
 impl Failure {
     pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), hint: None, details: Vec::new() }
+        Self { code, message: message.into(), hint: None, details: Vec::new(), scopes: None }
     }
 
     pub(crate) fn usage(message: impl Into<String>) -> Self {
@@ -64,6 +67,10 @@ impl Failure {
 
     pub(crate) fn code(&self) -> Code {
         self.code
+    }
+
+    pub(crate) fn scopes(&self) -> Option<&Scopes> {
+        self.scopes.as_ref()
     }
 
     pub(crate) fn message(&self) -> &str {
@@ -100,8 +107,9 @@ impl From<ConnectError> for Failure {
             _ => Code::Transport,
         };
         let details = error.stderr_tail().to_vec();
-        let message = with_sources(&error);
-        Self { code, message: format!("failed to {message}"), hint: error.hint(), details }
+        let scopes = error.wanted_scopes().cloned();
+        let message = format!("failed to {}", with_sources(&error));
+        Self { code, message, hint: error.hint(), details, scopes }
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use plenipo_config::TransportSettings;
 use plenipo_policy::{
     Access, Entry, EntryPath, FileSystem, PermissionProfile, SandboxPolicy, State,
 };
@@ -14,7 +15,8 @@ use crate::env;
 use crate::failure::{Code, Failure};
 use crate::settings::Settings;
 
-/// Adds a read-only rule for each such place that the profile lets a command write, whether it exists yet or not.
+/// Adds a read-only rule for each such place that the profile lets a command write, and one that hides for each that
+/// holds secrets, whether it exists yet or not.
 pub(crate) fn protect(settings: &Settings, state: &mut State) -> Result<(), Failure> {
     let policy = state
         .profile
@@ -25,17 +27,23 @@ pub(crate) fn protect(settings: &Settings, state: &mut State) -> Result<(), Fail
     else {
         return Ok(());
     };
-    for place in places(settings) {
+    let kept = places(settings).into_iter().map(|place| (place, Access::Read));
+    let hidden = secrets(settings).into_iter().map(|place| (place, Access::Deny));
+    for (place, at_most) in kept.chain(hidden) {
         reject_replaceable_links(&policy, &place)?;
         let real = real_path(&place);
-        if policy.access(&real) != Some(Access::Write) {
+        let is_enough = match at_most {
+            Access::Deny => [None, Some(Access::Deny)].contains(&policy.access(&real)),
+            _ => policy.access(&real) != Some(Access::Write),
+        };
+        if is_enough {
             continue;
         }
         let Some(path) = real.to_str() else {
             let message = format!("{} cannot be protected: its path is not UTF-8", real.display());
             return Err(Failure::new(Code::Refused, message));
         };
-        let entry = Entry::new(EntryPath::Path(path.to_owned()), Access::Read);
+        let entry = Entry::new(EntryPath::Path(path.to_owned()), at_most);
         if !restricted.entries.contains(&entry) {
             restricted.entries.push(entry);
         }
@@ -51,6 +59,19 @@ fn places(settings: &Settings) -> Vec<PathBuf> {
     places.extend(env::data_directory());
     places.extend(env::executable().ok());
     places
+}
+
+/// What the configuration names as a place of credentials, or as a file of a secret.
+fn secrets(settings: &Settings) -> Vec<PathBuf> {
+    let mut secrets = crate::credentials::files(&settings.credentials());
+    for (_, config) in settings.layers() {
+        for server in config.servers.values().flatten() {
+            if let TransportSettings::Http(http) = &server.transport {
+                secrets.extend(http.oauth.files().map(Path::to_path_buf));
+            }
+        }
+    }
+    secrets
 }
 
 /// A link that a command could replace would name another file next time.

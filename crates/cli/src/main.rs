@@ -62,7 +62,7 @@ fn main() -> ExitCode {
         Command::Add(add) => edit::add(&global, &add),
         Command::Remove { name } => edit::remove(&global, &name),
         Command::Login(login) => sign_in::login(&global, &login),
-        Command::Logout { server } => sign_in::logout(&global, &server),
+        Command::Logout(logout) => sign_in::logout(&global, &logout),
         Command::Auth(AuthCommand::Status) => sign_in::status(&global),
         Command::Trust(trust) => trust::run(&global, &trust),
         Command::Config(command) => configuration::run(&global, &command),

@@ -115,6 +115,11 @@ impl Talk<'_> {
         terminal::tell(line);
     }
 
+    /// A line that is waited for beside other things: no question ends when it is given up.
+    pub(crate) async fn line(&mut self) -> Option<String> {
+        self.0.next().await
+    }
+
     /// The answer without its line end; `None` when there is none: Ctrl-D, or the terminal is gone.
     pub(crate) async fn ask(&mut self, question: &str) -> Option<String> {
         terminal::ask(question);

@@ -14,6 +14,7 @@ use plenipo_connect::{
     ConnectOptions, Endpoint, EraHint, HttpClient, LauncherProvider, Member, ServerName,
     StdioCommand, environment,
 };
+use plenipo_credentials::Vault;
 
 use crate::arguments::Global;
 use crate::failure::{Code, Failure};
@@ -43,6 +44,10 @@ pub(crate) struct Host<'a> {
     launcher: Arc<LauncherProvider>,
     /// One pool for all of them.
     http: HttpClient,
+    /// Where tokens are kept; opened when one is needed.
+    vault: Vault,
+    /// Whose tokens, where there are several people's.
+    account: Option<String>,
     /// What earlier runs learnt about configured servers.
     memory: Option<Arc<dyn Memory>>,
     /// Where servers start.
@@ -127,7 +132,8 @@ impl Reachable {
             Endpoint::Http(http) => {
                 http.server_stream(false);
                 if let TransportSettings::Http(settings) = &config.transport {
-                    credentials::authorize(&self.name, http, settings, &host.http)?;
+                    let how = (&host.http, &host.vault, host.account.as_deref());
+                    credentials::authorize(&self.name, http, settings, how)?;
                 }
             }
             _ => host.keep(&mut options),
@@ -156,8 +162,26 @@ impl<'a> Host<'a> {
             env::data_directory().map(|data| Arc::new(Files::below(&data)) as Arc<dyn Memory>);
         let directory = directory.to_path_buf();
         let (launcher, keeper) = (Arc::new(launcher), OnceCell::new());
-        let decided = Arc::default();
-        Self { global, launcher, http, memory, directory, environment, keeper, decided }
+        let (decided, vault, account) = (Arc::default(), credentials::vault(settings), None);
+        Self {
+            global,
+            launcher,
+            http,
+            vault,
+            account,
+            memory,
+            directory,
+            environment,
+            keeper,
+            decided,
+        }
+    }
+
+    /// With the tokens of this person.
+    #[must_use]
+    pub(crate) fn acting_as(mut self, account: Option<&str>) -> Self {
+        self.account = account.map(str::to_owned);
+        self
     }
 
     /// Nothing that a local server starts is left when this program ends, however it ends.

@@ -35,7 +35,7 @@ pub(crate) fn run(global: &Global) -> Result<ExitCode, Failure> {
     let settings = Settings::load(global.config.as_deref())?;
     let wanted = Reachable::all(&settings);
     runtime()?.block_on(async {
-        let listed = list(global, &settings, wanted).await?;
+        let listed = list(global, &settings, wanted, None).await?;
         let rows: Vec<Row> = listed.iter().map(row).collect();
         let shown = if global.json { terminal::print_json(&rows) } else { show(&rows) };
         let code = exit_code(&listed);

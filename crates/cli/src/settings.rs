@@ -10,7 +10,7 @@ mod reading;
 use std::path::{Path, PathBuf};
 
 use plenipo_config::ConfigError;
-use plenipo_config::{Config, EnvironmentPolicy, Origin, ServerConfig, parse};
+use plenipo_config::{Config, CredentialsConfig, EnvironmentPolicy, Origin, ServerConfig, parse};
 use plenipo_connect::ServerName;
 use plenipo_launch::Rung;
 use plenipo_policy::{PermissionTables, parse_permissions};
@@ -212,6 +212,12 @@ impl Settings {
     /// Whether an operator lets commands run without a launcher.
     pub(crate) fn allow_unsandboxed(&self) -> bool {
         self.layers.iter().any(|(_, config)| config.allow_unsandboxed)
+    }
+
+    /// Where credentials are kept; whole from the strongest layer that says anything of it.
+    pub(crate) fn credentials(&self) -> CredentialsConfig {
+        let said = self.layers.iter().find_map(|(_, config)| config.credentials.clone());
+        said.unwrap_or_default()
     }
 
     /// Where calls are recorded.

@@ -39,7 +39,7 @@ pub(crate) fn run(global: &Global, arguments: &ToolsArguments) -> Result<ExitCod
     };
     let alone = arguments.server.is_some();
     runtime()?.block_on(async {
-        let mut listed = list(global, &settings, wanted).await?;
+        let mut listed = list(global, &settings, wanted, arguments.account.as_deref()).await?;
         if let (true, Some(Listed { outcome: Outcome::Failed(_), .. })) = (alone, listed.last())
             && let Some(Listed { outcome: Outcome::Failed(failure), .. }) = listed.pop()
         {
@@ -76,6 +76,7 @@ pub(crate) async fn list(
     global: &Global,
     settings: &Settings,
     wanted: Vec<(ServerName, Result<Reachable, Unreachable>)>,
+    account: Option<&str>,
 ) -> Result<Vec<Listed>, Failure> {
     let directory = env::current_directory().map_err(|error| {
         Failure::usage(format!("failed to find the current directory: {error}"))
@@ -83,7 +84,7 @@ pub(crate) async fn list(
     for warning in settings.warnings() {
         terminal::warn(warning);
     }
-    let host = Host::new(global, settings, &directory);
+    let host = Host::new(global, settings, &directory).acting_as(account);
     let mut listed = Vec::new();
     let mut members: Vec<Member> = Vec::new();
     let mut positions = Vec::new();

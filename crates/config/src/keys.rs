@@ -108,7 +108,9 @@ pub(crate) const HTTP_ONLY: [&str; 7] = [
 pub(crate) const HTTP_ONLY_NOT_YET: [&str; 1] = ["auth"];
 
 /// Top-level keys that are honoured.
-pub(crate) const TOP_LEVEL: [&str; 8] = [
+pub(crate) const TOP_LEVEL: [&str; 10] = [
+    "credentials",
+    "credentials_store",
     "launcher",
     "default_permissions",
     "permissions",
@@ -135,12 +137,46 @@ pub(crate) const OWN_NOT_YET: [&str; 1] = ["features"];
 pub(crate) const ENVIRONMENT: [&str; 5] =
     ["inherit", "ignore_default_excludes", "exclude", "set", "include_only"];
 
-/// Keys of `[mcp_servers.NAME.oauth]` that are honoured.
-pub(crate) const OAUTH: [&str; 4] =
-    ["client_id", "client_secret_env_var", "callback_port", "authorization_server_issuer"];
-/// Keys of `[mcp_servers.NAME.oauth]` that are known and not honoured yet.
-pub(crate) const OAUTH_NOT_YET: [&str; 3] =
-    ["client_secret", "callback_url", "token_endpoint_auth_method"];
+/// Keys of `[mcp_servers.NAME.oauth]`.
+pub(crate) const OAUTH: [&str; 17] = [
+    "grant",
+    "client_id",
+    "client_id_metadata_document",
+    "client_secret",
+    "client_secret_env_var",
+    "client_secret_file",
+    "private_key_env_var",
+    "private_key_file",
+    "private_key_id",
+    "private_key_algorithm",
+    "token_endpoint_auth_method",
+    "assertion_env_var",
+    "assertion_file",
+    "callback_port",
+    "callback_url",
+    "authorization_server_issuer",
+    "dpop",
+];
+/// Values of `oauth.grant`.
+pub(crate) const GRANTS: [&str; 3] = ["authorization_code", "client_credentials", "jwt_bearer"];
+/// Values of `oauth.token_endpoint_auth_method`.
+pub(crate) const AUTHENTICATION_METHODS: [&str; 4] =
+    ["none", "client_secret_basic", "client_secret_post", "private_key_jwt"];
+/// Values of `oauth.private_key_algorithm` (RFC 7518 §3.1, RFC 8037).
+pub(crate) const KEY_ALGORITHMS: [&str; 3] = ["ES256", "RS256", "EdDSA"];
+
+/// Values of `credentials_store`.
+pub(crate) const CREDENTIALS_STORES: [&str; 4] = ["auto", "keyring", "file", "postgres"];
+/// Keys of `[credentials]`.
+pub(crate) const CREDENTIALS: [&str; 7] = [
+    "directory",
+    "passphrase_env_var",
+    "passphrase_file",
+    "key_env_var",
+    "key_file",
+    "database_url_env_var",
+    "database_url_file",
+];
 
 /// Keys of `[audit]`.
 pub(crate) const AUDIT: [&str; 1] = ["file"];

@@ -15,6 +15,7 @@
 //! | `permissions.NAME` | handed to `plenipo-policy` as text | any |
 //! | `server.workspace.allow_unsandboxed` | bool, default false | managed, user |
 //! | `audit.file` | absolute path | managed, user |
+//! | `credentials_store`, `credentials` | [`CredentialsConfig`] | managed, user |
 //! | `sandbox.deny_glob` | `strict` or `at-start`, the default | managed, user |
 //! | `sandbox.minimum_rung` | `full`, `full-privileged`, `bwrap`, `no-proc` or `landlock` | managed, user |
 //! | `shell_environment_policy` | [`EnvironmentPolicy`] | managed, user |
@@ -24,6 +25,7 @@
 #![forbid(unsafe_code)]
 
 mod approval;
+mod credentials;
 mod draft;
 mod environment;
 mod error;
@@ -44,10 +46,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 pub use approval::ApprovalSettings;
+pub use credentials::{CredentialsConfig, CredentialsStore, Sealing, TextSource};
 pub use environment::{EnvironmentPolicy, Inherit};
 pub use error::ConfigError;
 pub use format::Format;
-pub use oauth::OAuthConfig;
+pub use oauth::{GrantKind, OAuthConfig};
 use plenipo_redact::Secret;
 pub use server::{
     HeaderValueSource, HttpSettings, ServerConfig, ServerState, StdioSettings, TransportSettings,
@@ -87,6 +90,8 @@ pub struct Config {
     pub environment: Option<EnvironmentPolicy>,
     /// Where each call is recorded; absolute.
     pub audit_file: Option<PathBuf>,
+    /// Where credentials are kept; whole from the strongest file that says anything of it.
+    pub credentials: Option<CredentialsConfig>,
     /// Name of the weakest rung that the operator lets a sandbox be built on.
     pub minimum_rung: Option<String>,
     /// Whether deny patterns have to hold for files that appear later, too.

@@ -98,6 +98,12 @@ impl<'a> Place<'a> {
         Self { offset: name.offset, key, ..*self }
     }
 
+    /// This place, under the name of a key that is not there or was read before.
+    pub(crate) fn named(&self, key: &str) -> Self {
+        let key = if self.key.is_empty() { key.to_owned() } else { format!("{}.{key}", self.key) };
+        Self { key, ..*self }
+    }
+
     /// The place of an item in this array.
     fn item(&self, index: usize, node: &Node) -> Self {
         Self { offset: node.offset, key: format!("{}[{index}]", self.key), ..*self }

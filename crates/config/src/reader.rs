@@ -1,15 +1,19 @@
 //! The top level of a file, in each format.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 use plenipo_redact::Secret;
 
+use crate::credentials::CredentialsDraft;
 use crate::draft::read_server;
 use crate::error::ConfigError;
 use crate::format::{Format, looks_like_json};
 use crate::node::{Name, Node, Place, Table};
-use crate::{Config, Origin, ServerConfig, environment, json_document, keys, toml_document};
+use crate::scalar::absolute;
+use crate::{
+    Config, Origin, ServerConfig, TransportSettings, environment, json_document, keys,
+    toml_document,
+};
 use plenipo_connect::ServerName;
 
 pub(crate) fn read(text: &str, file: &str, origin: Origin) -> Result<Config, ConfigError> {
@@ -23,6 +27,7 @@ pub(crate) fn read(text: &str, file: &str, origin: Origin) -> Result<Config, Con
         allow_unsandboxed: false,
         environment: None,
         audit_file: None,
+        credentials: None,
         minimum_rung: None,
         strict_globs: false,
         servers: BTreeMap::new(),
@@ -31,13 +36,23 @@ pub(crate) fn read(text: &str, file: &str, origin: Origin) -> Result<Config, Con
         text: Secret::new(text.to_owned()),
         has_permissions: false,
     };
+    let mut credentials = CredentialsDraft::default();
     for (name, node) in &document {
         let place = root.member(name);
-        match format {
-            Format::Plenipo => own(&mut config, name, node, &place)?,
+        match (format, name.text.as_str()) {
+            (Format::Plenipo, "credentials_store") => {
+                trusted(origin, &place)?;
+                credentials.store(node, &place)?;
+            }
+            (Format::Plenipo, "credentials") => {
+                trusted(origin, &place)?;
+                credentials.table(node, &place)?;
+            }
+            (Format::Plenipo, _) => own(&mut config, name, node, &place)?,
             _ => foreign(&mut config, name, node, &place)?,
         }
     }
+    config.credentials = credentials.finish(&root)?;
     Ok(config)
 }
 
@@ -121,7 +136,8 @@ fn servers(config: &mut Config, node: &Node, place: &Place<'_>) -> Result<(), Co
             continue;
         }
         let origin = config.origin;
-        let read = read_server(config.format, node, &place);
+        let read = read_server(config.format, node, &place)
+            .and_then(|read| of_project(origin, read, &place));
         config.servers.insert(server, read.map(|read| ServerConfig { origin, ..read }));
     }
     Ok(())
@@ -189,11 +205,19 @@ fn trusted(origin: Origin, place: &Place<'_>) -> Result<(), ConfigError> {
     Err(fault)
 }
 
-fn absolute(place: &Place<'_>, text: &str) -> Result<PathBuf, ConfigError> {
-    if Path::new(text).is_absolute() {
-        return Ok(PathBuf::from(text));
+/// A project names no files of the user that would be sent to somebody.
+fn of_project(
+    origin: Origin,
+    read: ServerConfig,
+    place: &Place<'_>,
+) -> Result<ServerConfig, ConfigError> {
+    match &read.transport {
+        TransportSettings::Http(http) if origin == Origin::Project => match http.oauth.file_key() {
+            Some(key) => trusted(origin, &place.named(&format!("oauth.{key}"))).map(|()| read),
+            None => Ok(read),
+        },
+        _ => Ok(read),
     }
-    Err(place.fault("should be an absolute path"))
 }
 
 fn server_name(name: &str, place: &Place<'_>) -> Result<ServerName, ConfigError> {

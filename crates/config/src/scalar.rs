@@ -1,5 +1,6 @@
 //! Values of one key: times, names of variables.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use plenipo_connect::RestartPolicy;
@@ -66,6 +67,13 @@ pub(crate) fn restart(node: &Node, place: &Place<'_>) -> Result<RestartPolicy, C
         "never" => Ok(RestartPolicy::Never),
         _ => Err(place.fault("should be `on-failure` or `never`")),
     }
+}
+
+pub(crate) fn absolute(place: &Place<'_>, text: &str) -> Result<PathBuf, ConfigError> {
+    if Path::new(text).is_absolute() {
+        return Ok(PathBuf::from(text));
+    }
+    Err(place.fault("should be an absolute path"))
 }
 
 pub(crate) fn variable_name(name: &str, place: &Place<'_>) -> Result<String, ConfigError> {

@@ -37,7 +37,7 @@ use plenipo_connect::environment;
 /// | `http_headers_helper` | HTTP | \[string\]: program and arguments | none |
 /// | `scopes` | HTTP | \[string\] | what the server asks for |
 /// | `oauth_resource` | HTTP | URL | what the server publishes |
-/// | `oauth` | HTTP | {`client_id`, `client_secret_env_var`, `callback_port`, `authorization_server_issuer`} | none |
+/// | `oauth` | HTTP | [`OAuthConfig`] | none |
 /// | `enabled` | both | bool | true |
 /// | `required` | both | bool | false |
 /// | `startup_timeout_sec` (or `startup_timeout_ms`, which is weaker) | both | seconds | 30 |

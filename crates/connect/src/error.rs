@@ -127,6 +127,16 @@ impl ConnectError {
     pub fn hint(&self) -> Option<String> {
         self.inner.fault.hint()
     }
+
+    /// The scopes that a sign-in has to ask for, so that this would not fail: those that are held,
+    /// and those that the server wants.
+    #[must_use]
+    pub fn wanted_scopes(&self) -> Option<&plenipo_oauth::Scopes> {
+        match &self.inner.fault {
+            Fault::Http(HttpFault::NotAuthorized(error)) => error.scopes(),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for ConnectError {

@@ -1,7 +1,7 @@
 //! Uses one credential from many tasks: `tokens STORE ISSUER TASKS CALLS`.
 //!
 //! Makes `CALLS` calls of `ISSUER/mcp` on each of `TASKS` tasks with the credential that is stored
-//! in `STORE` (a directory, or `postgres/CONNECTION STRING`), refreshing it when the resource refuses it, and prints how many were answered.
+//! in `STORE` (a directory, `keyring/BUS ADDRESS` or `postgres/CONNECTION STRING`), refreshing it when the resource refuses it, and prints how many were answered.
 //! Several of these at once share one refresh. Only for servers on loopback without TLS.
 #![expect(
     clippy::expect_used,
@@ -47,11 +47,13 @@ async fn main() {
     println!("{done}");
 }
 
-/// The store that a word names: `postgres/CONNECTION STRING`, or a directory.
+/// The store that a word names: `keyring/BUS ADDRESS`, `postgres/CONNECTION STRING`, or a directory.
 fn vault_named(name: &str) -> Vault {
-    match name.strip_prefix("postgres/") {
+    match name.split_once('/') {
+        #[cfg(feature = "keyring")]
+        Some(("keyring", bus)) => support::keyring(bus),
         #[cfg(feature = "postgres")]
-        Some(address) => support::postgres(address),
+        Some(("postgres", address)) => support::postgres(address),
         _ => support::vault(Path::new(name)),
     }
 }

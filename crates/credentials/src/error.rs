@@ -51,6 +51,12 @@ pub enum StoreFault {
         /// The permission bits.
         mode: u32,
     },
+    /// It is a link, and others than the owner may read or change what it leads to.
+    #[error("it leads to a directory with mode {mode:04o}, and only its owner may have access")]
+    LinkNotPrivate {
+        /// The permission bits.
+        mode: u32,
+    },
     /// It belongs to somebody else.
     #[error("it belongs to user {owner}, not to the user who runs this")]
     NotOwned {
@@ -100,6 +106,33 @@ pub enum StoreFault {
     #[cfg(feature = "postgres")]
     #[error("the database refused")]
     Database(#[from] postgres::Error),
+    /// There is no keyring to keep anything in.
+    #[error("there is none: {reason}")]
+    NoKeyring {
+        /// What is missing.
+        reason: &'static str,
+    },
+    /// The keyring is locked.
+    #[error("it is locked")]
+    Locked,
+    /// The keyring said no, or cannot be reached.
+    #[cfg(feature = "keyring")]
+    #[error("the keyring refused")]
+    Keyring(#[source] Box<secret_service::Error>),
+    /// Nothing came back in time.
+    #[error("it has not answered for {} s", waited.as_secs())]
+    NoAnswer {
+        /// How long an answer was waited for.
+        waited: Duration,
+    },
+    /// What the store needs is not configured as it has to be.
+    #[error("{reason}")]
+    Setting {
+        /// Reads after "failed to open …: ".
+        reason: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
     /// The session that held the lease is gone.
     #[error("the session with the database was lost, and with it the lease")]
     SessionLost,
@@ -154,6 +187,16 @@ pub enum TokenError {
 }
 
 impl StoreError {
+    /// A store that cannot be opened for something that its user has to set.
+    #[must_use]
+    pub fn setting(
+        place: impl Into<String>,
+        reason: impl Into<String>,
+        hint: Option<String>,
+    ) -> Self {
+        Self::new("open", place, StoreFault::Setting { reason: reason.into(), hint })
+    }
+
     /// A failure at a place: `action` reads after "failed to".
     #[must_use]
     pub fn new(
@@ -170,8 +213,11 @@ impl StoreError {
         match self.fault {
             #[cfg(feature = "postgres")]
             StoreFault::Database(_) => ErrorKind::Transient,
+            #[cfg(feature = "keyring")]
+            StoreFault::Keyring(_) => ErrorKind::Transient,
             StoreFault::Io(_)
             | StoreFault::Busy { .. }
+            | StoreFault::NoAnswer { .. }
             | StoreFault::Random
             | StoreFault::SessionLost
             | StoreFault::Interrupted => ErrorKind::Transient,
@@ -183,10 +229,21 @@ impl StoreError {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let place = &self.place;
-        match self.fault {
+        match &self.fault {
             StoreFault::NotPrivate { .. } => Some(format!(
                 "run `chmod go= {place}`, then sign in again: others could have read it"
             )),
+            StoreFault::LinkNotPrivate { .. } => Some(format!(
+                "let {place} lead to a directory that is yours alone, or remove it; then sign in again"
+            )),
+            StoreFault::Locked => Some(
+                "unlock it in the desktop session, or set `credentials_store = \"file\"`".to_owned(),
+            ),
+            StoreFault::NoKeyring { .. } | StoreFault::NoAnswer { .. } => Some(
+                "start a Secret Service such as gnome-keyring, or set `credentials_store = \"file\"`"
+                    .to_owned(),
+            ),
+            StoreFault::Setting { hint, .. } => hint.clone(),
             StoreFault::NotOwned { .. } => {
                 Some(format!("run as the owner of {place}, or give it to the user who runs this"))
             }

@@ -4,7 +4,7 @@
 //!   sign-in ──► Vault::sign_in ──► Store (file, sealed or not; keyring; database)
 //!                                     ▲  under a Lease: one writer among all processes
 //!   request ──► TokenSource::token ───┘
-//!               fresh: from memory, no lock that I/O is done under
+//!               fresh: from memory, without a lock
 //!               stale: one refresh, however many tasks and processes want it
 //! ```
 //!
@@ -16,7 +16,7 @@
 //! reads no environment and asks nobody anything. Stores block; [`TokenSource`] calls them on
 //! tokio's threads for blocking work, so that a tokio runtime has to be running.
 //!
-//! Feature `postgres`: [`PostgresStore`].
+//! Feature `keyring`: `KeyringStore`. Feature `postgres`: `PostgresStore`.
 #![forbid(unsafe_code)]
 
 mod error;
@@ -32,7 +32,11 @@ pub use key::{CredentialKey, RecordId};
 pub use record::{Grant, Record};
 pub use seal::SealingKey;
 pub use source::{AccessToken, SourceOptions, TokenSource};
+#[cfg(feature = "keyring")]
+pub use store::KeyringStore;
 #[cfg(feature = "postgres")]
 pub use store::PostgresStore;
-pub use store::{FileStore, Lease, MAX_RECORD_BYTES, Store, StoreKind};
-pub use vault::Vault;
+pub use store::{
+    DeferredStore, FileStore, Lease, Loaded, MAX_RECORD_BYTES, Opener, Store, StoreKind,
+};
+pub use vault::{Survey, Vault};

@@ -3,10 +3,11 @@
 mod renewal;
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime};
 
+use arc_swap::ArcSwap;
 use plenipo_oauth::{AddressPolicy, DpopKey, HttpClient, Scopes, ServerMetadata, TokenType};
 use plenipo_redact::Secret;
 use tokio::sync::{Mutex, OnceCell};
@@ -71,7 +72,8 @@ struct Inner {
     vault: Vault,
     options: SourceOptions,
     metadata: OnceCell<Arc<ServerMetadata>>,
-    current: RwLock<Arc<AccessToken>>,
+    /// Read without a lock, whatever goes on beside it.
+    current: ArcSwap<AccessToken>,
     serials: AtomicU64,
     flight: Mutex<Flight>,
 }
@@ -111,7 +113,7 @@ impl TokenSource {
     pub fn new(record: Record, vault: Vault, options: SourceOptions) -> Result<Self, TokenError> {
         let Record { key, generation, grant } = record;
         let grant = grant.ok_or_else(|| TokenError::NotSignedIn { credential: key.to_string() })?;
-        let current = RwLock::new(Arc::new(token(&grant, 0)));
+        let current = ArcSwap::from_pointee(token(&grant, 0));
         let inner = Inner {
             key,
             generation,
@@ -144,7 +146,7 @@ impl TokenSource {
         self.inner.dpop.as_ref()
     }
 
-    /// The token in memory, if it is fresh. No lock is taken that I/O is done under.
+    /// The token in memory, if it is fresh. No lock is taken.
     #[must_use]
     pub fn fresh(&self) -> Option<Arc<AccessToken>> {
         let current = self.inner.current();
@@ -186,7 +188,7 @@ impl TokenSource {
 
 impl Inner {
     fn current(&self) -> Arc<AccessToken> {
-        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+        self.current.load_full()
     }
 
     async fn renew(
@@ -225,8 +227,7 @@ impl Inner {
 
     fn adopt(&self, grant: &Grant) -> Arc<AccessToken> {
         let token = Arc::new(token(grant, self.serials.fetch_add(1, Ordering::Relaxed)));
-        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
-        *current = Arc::clone(&token);
+        self.current.store(Arc::clone(&token));
         token
     }
 }

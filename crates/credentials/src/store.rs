@@ -1,15 +1,22 @@
 //! Where records are kept.
 
+mod deferred;
 mod file;
+#[cfg(feature = "keyring")]
+mod keyring;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod private;
 
 use std::fmt;
 use std::time::Duration;
 
 use plenipo_redact::Secret;
 
+pub use deferred::{DeferredStore, Opener};
 pub use file::FileStore;
+#[cfg(feature = "keyring")]
+pub use keyring::KeyringStore;
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresStore;
 
@@ -18,6 +25,9 @@ use crate::key::RecordId;
 
 /// The longest record, in bytes. Tokens of a few kilobytes are common.
 pub const MAX_RECORD_BYTES: usize = 256 * 1024;
+
+/// A record, or why it cannot be read.
+pub type Loaded = Result<(RecordId, Secret<Vec<u8>>), StoreError>;
 
 /// What kind of place a store is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -55,6 +65,32 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// # Errors
     /// [`StoreError`].
     fn ids(&self) -> Result<Vec<RecordId>, StoreError>;
+
+    /// All records, in no order.
+    ///
+    /// # Errors
+    /// [`StoreError`] when they cannot be listed; one that cannot be read is an error in its place.
+    fn all(&self) -> Result<Vec<Loaded>, StoreError> {
+        let load = |id: RecordId| match self.load(&id) {
+            Ok(text) => text.map(|text| Ok((id, text))),
+            Err(error) => Some(Err(error)),
+        };
+        Ok(self.ids()?.into_iter().filter_map(load).collect())
+    }
+
+    /// What is in the store's own place and is not a record of it, for a person who has to look at
+    /// it. Default: nothing.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn strays(&self) -> Result<Vec<String>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    /// Whether who reads the place itself reads no secrets. Default: he does.
+    fn is_encrypted(&self) -> bool {
+        false
+    }
 
     /// Waits until nobody else, in any process, has the lease of `id`, at most for `patience`.
     ///

@@ -15,6 +15,18 @@ use crate::store::{Lease, Store};
 /// request to a token endpoint takes at most.
 const PATIENCE: Duration = Duration::from_secs(40);
 
+/// Everything in a store, whatever state it is in.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Survey {
+    /// The records, the signed-out ones too, ordered by resource, issuer and client.
+    pub records: Vec<Record>,
+    /// Those that cannot be read.
+    pub faults: Vec<StoreError>,
+    /// What is there and is no record.
+    pub strays: Vec<String>,
+}
+
 /// A store and what its records mean. All methods block.
 #[derive(Debug, Clone)]
 pub struct Vault {
@@ -47,11 +59,32 @@ impl Vault {
     /// # Errors
     /// [`StoreError`] for the first record that cannot be read.
     pub fn records(&self) -> Result<Vec<Record>, StoreError> {
-        let mut records = Vec::new();
-        for id in self.store.ids()? {
-            let Some(text) = self.store.load(&id)? else { continue };
-            if !Record::is_of_another_kind(&text) {
-                records.push(self.read(&id, &text)?);
+        let (records, mut faults) = self.read_all()?;
+        match faults.is_empty() {
+            true => Ok(records),
+            false => Err(faults.swap_remove(0)),
+        }
+    }
+
+    /// As [`records`](Self::records), going on after a record that cannot be read.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store as a whole cannot be read.
+    pub fn survey(&self) -> Result<Survey, StoreError> {
+        let (records, faults) = self.read_all()?;
+        Ok(Survey { records, faults, strays: self.store.strays()? })
+    }
+
+    fn read_all(&self) -> Result<(Vec<Record>, Vec<StoreError>), StoreError> {
+        let (mut records, mut faults) = (Vec::new(), Vec::new());
+        for loaded in self.store.all()? {
+            match loaded {
+                Ok((_, text)) if Record::is_of_another_kind(&text) => {}
+                Ok((id, text)) => match self.read(&id, &text) {
+                    Ok(record) => records.push(record),
+                    Err(error) => faults.push(error),
+                },
+                Err(error) => faults.push(error),
             }
         }
         records.sort_by_cached_key(|record| {
@@ -59,7 +92,7 @@ impl Vault {
             let texts = [key.resource.as_str(), key.issuer.as_str(), &key.client_id];
             (texts.map(str::to_owned), key.subject.clone())
         });
-        Ok(records)
+        Ok((records, faults))
     }
 
     /// The records of `resource` that are signed in; with an `issuer`, only that one's. More than one

@@ -41,6 +41,8 @@ pub struct Asked {
     pub dpop: bool,
     /// `error`, such as `invalid_token`; unchecked.
     pub error: Option<String>,
+    /// The server did refuse something. Default: nothing was asked of it, or it does not mind.
+    pub refused: bool,
 }
 
 impl Challenge {
@@ -90,6 +92,7 @@ impl Demand {
                 }
                 let mut asked = chosen.map(Asked::of).unwrap_or_default();
                 asked.dpop = dpop.is_some() && bearer.is_none();
+                asked.refused = true;
                 Some(Self::Token(asked))
             }
             StatusCode::FORBIDDEN => {
@@ -113,6 +116,7 @@ impl Asked {
             scopes: scopes.filter(|scopes| !scopes.is_empty()),
             dpop: challenge.scheme == "dpop",
             error: text("error"),
+            refused: true,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! From a server that refused to the authorization server that can help.
 
-use crate::error::OAuthError;
+use crate::error::{Missing, OAuthError};
 use crate::http_client::Http;
 use crate::issuer::{Issuer, ResourceId};
 use crate::protected_resource::ProtectedResource;
@@ -20,13 +20,17 @@ pub struct DiscoveryOptions<'a> {
     pub issuer: Option<&'a Issuer>,
     /// The configured `oauth_resource`, which takes the place of the published one.
     pub resource: Option<&'a ResourceId>,
+    /// Whether a server that publishes nothing has the endpoints that the MCP revision 2025-03-26
+    /// assumes. Only one that asked for a token and knows no newer way is such a server: nothing is
+    /// sent to guessed addresses otherwise. Default: no.
+    pub may_assume: bool,
 }
 
 impl<'a> DiscoveryOptions<'a> {
     /// Only a URL.
     #[must_use]
     pub fn new(server: &'a EndpointUrl) -> Self {
-        Self { server, resource_metadata: None, issuer: None, resource: None }
+        Self { server, resource_metadata: None, issuer: None, resource: None, may_assume: false }
     }
 }
 
@@ -45,7 +49,7 @@ pub struct Discovered {
 }
 
 /// Finds the resource's metadata, then the authorization server's; a server that has neither is
-/// treated as the MCP revision 2025-03-26 says.
+/// treated as the MCP revision 2025-03-26 says, where that may be.
 ///
 /// # Errors
 /// [`OAuthError`]; nothing has been registered, opened or stored.
@@ -58,7 +62,13 @@ pub async fn discover(
     let Some(published) = found else {
         let metadata = match options.issuer {
             Some(issuer) => ServerMetadata::discover(http, issuer).await?,
-            None => ServerMetadata::discover_legacy(http, server).await?,
+            None => {
+                let metadata = ServerMetadata::discover_legacy(http, server).await?;
+                match metadata.assumed && !options.may_assume {
+                    true => return Err(Missing::AuthorizationServer.into()),
+                    false => metadata,
+                }
+            }
         };
         let resource = match options.resource {
             Some(resource) => resource.clone(),

@@ -210,12 +210,13 @@ impl Prepared {
         http: &Http<'_>,
         options: &SignInOptions<'_>,
     ) -> Result<Discovered, OAuthError> {
-        let asked = options.asked.and_then(|asked| asked.resource_metadata.as_deref());
+        let named = options.asked.and_then(|asked| asked.resource_metadata.as_deref());
         let discovery = DiscoveryOptions {
             server: options.server,
-            resource_metadata: asked,
+            resource_metadata: named,
             issuer: options.issuer,
             resource: options.resource,
+            may_assume: named.is_none() && options.asked.is_some_and(|asked| asked.refused),
         };
         discover(http, discovery).await
     }

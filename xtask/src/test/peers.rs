@@ -2,8 +2,9 @@
 //!
 //! `python/` and `pytest/` are virtual environments, `node/` an npm prefix; `interop-python/` and
 //! `interop-node/` are those of SDKs for the servers in `crates/connect/tests/data/interop`, `interop-rust/`
-//! has the one of them that is compiled; `reference/` is one of its own for the reference CLI, which is
-//! large. A `stamp` file holds the versions; nothing is fetched while it says what is wanted.
+//! has the one of them that is compiled; `oidc/` is for the provider in `crates/cli/tests/data`; `reference/`
+//! is one of its own for the reference CLI, which is large. A `stamp` file holds the versions; nothing is
+//! fetched while it says what is wanted.
 
 use std::fs;
 use std::path::Path;
@@ -22,6 +23,8 @@ const FROM_NPM: &[&str] = &[
 /// SDKs of which tests have small servers; newer than those of the servers above.
 const SDKS_FROM_PYPI: &[&str] = &["mcp==2.3.0", "fastmcp==4.2.3"];
 const SDKS_FROM_NPM: &[&str] = &["@modelcontextprotocol/server@2.4.0", "zod@4.6.7"];
+/// An OpenID provider, in front of a server of the SDK.
+const OIDC: &[&str] = &["oidc-provider@9.13.3", "@modelcontextprotocol/server@2.4.0", "zod@4.6.7"];
 /// Not a server: for tests that run real builds.
 const PYTEST: &[&str] = &["pytest==9.2.0"];
 /// The version whose wire captures are test data.
@@ -39,8 +42,12 @@ pub(crate) fn prepare(workspace: &Workspace, directory: &Path) -> Outcome {
             succeed(Command::new(place.join("bin/python3")).args(pip).args(packages))
         })?;
     }
-    let from_npm_too =
-        [("node", FROM_NPM), ("interop-node", SDKS_FROM_NPM), ("reference", REFERENCE)];
+    let from_npm_too = [
+        ("node", FROM_NPM),
+        ("interop-node", SDKS_FROM_NPM),
+        ("oidc", OIDC),
+        ("reference", REFERENCE),
+    ];
     for (name, packages) in from_npm_too {
         from_npm(&directory.join(name), packages)?;
     }

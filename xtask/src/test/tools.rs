@@ -14,7 +14,7 @@ struct Tool {
     needed_for: &'static str,
 }
 
-const TOOLS: [Tool; 8] = [
+const TOOLS: [Tool; 10] = [
     Tool {
         program: "python3",
         probe: &["-c", "import venv, ensurepip"],
@@ -57,6 +57,18 @@ const TOOLS: [Tool; 8] = [
         probe: &["-h"],
         packages: &["postgresql"],
         needed_for: "the credentials store of that name",
+    },
+    Tool {
+        program: "gnome-keyring-daemon",
+        probe: &["--version"],
+        packages: &["gnome-keyring", "dbus-daemon"],
+        needed_for: "the credentials store in a keyring",
+    },
+    Tool {
+        program: "chromium",
+        probe: &["--version"],
+        packages: &["chromium"],
+        needed_for: "signing in with a real browser",
     },
 ];
 

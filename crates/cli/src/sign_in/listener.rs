@@ -1,22 +1,22 @@
 //! Where the browser is sent back to: a listener on loopback, and standard input for browsers that are
 //! on another machine.
 
-use std::io::{self, BufRead};
+use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use plenipo_oauth::PendingAuthorization;
+use plenipo_oauth::{EndpointUrl, PendingAuthorization};
 use plenipo_redact::Secret;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::page;
+use super::pasted::Pasted;
 
 const PATH: &str = "/callback";
 /// The longest request that is read, in bytes.
-const LONGEST: usize = 20 * 1024;
+pub(super) const LONGEST: usize = 20 * 1024;
 /// For one request to arrive, and for one answer to leave.
 const TIME: Duration = Duration::from_secs(5);
 
@@ -24,6 +24,8 @@ const TIME: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(super) struct Listener {
     port: u16,
+    /// What the issuer knows instead of the address here.
+    url: Option<EndpointUrl>,
     v4: TcpListener,
     v6: Option<TcpListener>,
 }
@@ -44,11 +46,23 @@ impl Listener {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => return Err(error),
             Err(_) => None,
         };
-        Ok(Self { port, v4, v6 })
+        Ok(Self { port, url: None, v4, v6 })
+    }
+
+    /// Reached by another address than its own, where that is so.
+    pub(super) fn at(self, url: Option<&EndpointUrl>) -> Self {
+        Self { url: url.cloned(), ..self }
     }
 
     pub(super) fn redirect_uri(&self) -> String {
-        format!("http://127.0.0.1:{}{PATH}", self.port)
+        match &self.url {
+            Some(url) => url.as_str().to_owned(),
+            None => format!("http://127.0.0.1:{}{PATH}", self.port),
+        }
+    }
+
+    fn path(&self) -> &str {
+        self.url.as_ref().map_or(PATH, EndpointUrl::path)
     }
 
     /// The first answer to this very sign-in, from a browser or pasted. Whatever else comes is turned
@@ -56,13 +70,13 @@ impl Listener {
     pub(super) async fn answer(
         &self,
         pending: &PendingAuthorization,
+        pasted: &mut Pasted<'_>,
     ) -> io::Result<(Secret<String>, Option<Visitor>)> {
-        let mut lines = pasted();
         loop {
             let stream = tokio::select! {
                 accepted = self.v4.accept() => accepted?.0,
                 accepted = accept(self.v6.as_ref()) => accepted?.0,
-                Some(line) = lines.recv() => {
+                line = pasted.next() => {
                     if pending.is_answered_by(line.expose()) {
                         return Ok((line, None));
                     }
@@ -70,7 +84,7 @@ impl Listener {
                     continue;
                 }
             };
-            if let Some(answer) = visited(stream, pending).await {
+            if let Some(answer) = visited(stream, self.path(), pending).await {
                 return Ok(answer);
             }
         }
@@ -100,10 +114,11 @@ async fn accept(listener: Option<&TcpListener>) -> io::Result<(TcpStream, Socket
 /// What a request asks for, if it is the answer.
 async fn visited(
     mut stream: TcpStream,
+    path: &str,
     pending: &PendingAuthorization,
 ) -> Option<(Secret<String>, Option<Visitor>)> {
     let target = timeout(TIME, target(&mut stream)).await.ok()??;
-    let is_callback = target.split('?').next() == Some(PATH);
+    let is_callback = target.split('?').next() == Some(path);
     if is_callback && pending.is_answered_by(&target) {
         return Some((Secret::new(target), Some(Visitor(stream))));
     }
@@ -142,28 +157,6 @@ async fn answer(stream: &mut TcpStream, status: &str, page: &str) -> io::Result<
     stream.write_all(head.as_bytes()).await?;
     stream.write_all(page.as_bytes()).await?;
     stream.shutdown().await
-}
-
-/// Lines of standard input, as they come. The thread ends with the input or with the program.
-fn pasted() -> mpsc::Receiver<Secret<String>> {
-    let (sender, receiver) = mpsc::channel(4);
-    std::thread::spawn(move || {
-        let mut input = io::stdin().lock();
-        loop {
-            let mut line = String::new();
-            let limit = u64::try_from(LONGEST).unwrap_or(u64::MAX);
-            match io::Read::take(&mut input, limit).read_line(&mut line) {
-                Ok(1..) if !line.trim().is_empty() => {
-                    if sender.blocking_send(Secret::new(line)).is_err() {
-                        return;
-                    }
-                }
-                Ok(1..) => {}
-                _ => return,
-            }
-        }
-    });
-    receiver
 }
 
 /// The port of a redirect URI that a listener of this kind made.

@@ -5,10 +5,10 @@ use std::time::UNIX_EPOCH;
 
 use plenipo_config::{StartContext, TransportSettings};
 use plenipo_connect::oauth::OAuthSettings;
-use plenipo_credentials::Record;
+use plenipo_credentials::{Record, Survey, Vault};
 use serde::Serialize;
 
-use super::from_now;
+use super::{from_now, store_failed};
 use crate::arguments::Global;
 use crate::failure::{Failure, with_sources};
 use crate::settings::Settings;
@@ -36,19 +36,48 @@ struct Row {
 
 pub(crate) fn run(global: &Global) -> Result<ExitCode, Failure> {
     let settings = Settings::load(global.config.as_deref())?;
-    let vault = credentials::vault()?;
-    let records = vault
-        .records()
-        .map_err(|error| Failure::usage(with_sources(&error)).with_optional_hint(error.hint()))?;
-    let servers = servers(&settings);
-    let store = format!("{}: {}", vault.store().kind().as_str(), vault.store().place());
-    let signed_in = records.iter().filter(|record| record.grant.is_some());
+    let vault = credentials::vault(&settings);
+    let survey = vault.survey().map_err(|error| store_failed(&error))?;
+    warn_about(&survey);
+    let (servers, store) = (servers(&settings), store(&vault));
+    let signed_in = survey.records.iter().filter(|record| record.grant.is_some());
     let rows: Vec<_> = signed_in.filter_map(|record| row(record, &servers, &store)).collect();
     match global.json {
         true => terminal::print_json(&rows)?,
         false => terminal::print_lines(&lines(&rows))?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The kind of store, where it is, and whether who reads it there reads tokens.
+pub(super) fn store(vault: &Vault) -> String {
+    let store = vault.store();
+    let sealed = if store.is_encrypted() { "" } else { ", not encrypted" };
+    format!("{}: {}{sealed}", store.kind().as_str(), store.place())
+}
+
+/// Says what is in the store and cannot be used.
+pub(super) fn warn_about(survey: &Survey) {
+    for fault in &survey.faults {
+        let hint = fault.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+        terminal::warn(&format!("a credential is left out: {}{hint}", with_sources(fault)));
+    }
+    for stray in &survey.strays {
+        let stray = terminal::harmless(stray).replace('\n', " ");
+        terminal::warn(&format!("{stray} is no credential and should not be there"));
+    }
+}
+
+/// Who signed in, in words a person knows.
+pub(super) fn account(record: &Record) -> Option<String> {
+    let shown = record.grant.as_ref().and_then(|grant| grant.account.clone());
+    shown.or_else(|| record.key.subject.clone())
+}
+
+/// A sign-in of this moment, as it is listed.
+pub(super) fn of_sign_in(record: &Record, server: &str, vault: &Vault) -> impl Serialize {
+    let row = row(record, &[], &store(vault));
+    row.map(|row| Row { servers: vec![server.to_owned()], ..row })
 }
 
 /// What each configured server's credentials would be.
@@ -81,7 +110,7 @@ fn row(record: &Record, servers: &[(String, OAuthSettings)], store: &str) -> Opt
         resource: record.key.resource.to_string(),
         issuer: record.key.issuer.to_string(),
         client_id: record.key.client_id.clone(),
-        account: grant.account.clone().or_else(|| record.key.subject.clone()),
+        account: account(record),
         scopes: scopes.map(|scopes| scopes.iter().map(str::to_owned).collect()).unwrap_or_default(),
         expires_at: expires_at.map(|at| at.as_secs()),
         refreshable: grant.refresh_token.is_some(),

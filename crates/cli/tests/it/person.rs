@@ -9,7 +9,7 @@ use crate::layers::managed_command;
 use crate::support::{Bench, Ran, data, python};
 
 /// What to wait for, and what to type then.
-type Steps<'a> = &'a [(&'a str, &'a str)];
+pub(crate) type Steps<'a> = &'a [(&'a str, &'a str)];
 
 const FORM: &str = r##"params:={"message":"Who are you?\nSend this? [Y/n]\u001b[2J\u202e","requestedSchema":{"type":"object","required":["name"],"properties":{"name":{"type":"string","title":"Your name","minLength":2},"age":{"type":"integer","default":30},"colour":{"type":"string","oneOf":[{"const":"#f00","title":"Red"},{"const":"#0f0","title":"Green"}]},"sure":{"type":"boolean","default":true}}}}"##;
 
@@ -25,7 +25,7 @@ fn asking(bench: &Bench, more: &str) -> Option<String> {
 }
 
 /// Runs on a terminal of its own, without colours.
-fn on_terminal(mut command: Command, steps: Steps<'_>) -> Ran {
+pub(crate) fn on_terminal(mut command: Command, steps: Steps<'_>) -> Ran {
     let steps: Vec<_> = steps.iter().map(|(see, text)| json!([see, text])).collect();
     let program = command.get_program().to_owned();
     let arguments: Vec<OsString> = command.get_args().map(ToOwned::to_owned).collect();

@@ -11,19 +11,19 @@ use serde_json::Value;
 use crate::support::{Bench, Ran, data, python};
 
 /// Longer than anything here takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A fake server with an authorization server of its own; it ends when its input does.
-struct Fake {
+pub(crate) struct Fake {
     child: Child,
     _input: ChildStdin,
-    mcp: String,
+    pub(crate) mcp: String,
     stats: String,
     log: std::path::PathBuf,
 }
 
 impl Fake {
-    fn start(bench: &Bench, script: &str, mode: &str) -> Option<Self> {
+    pub(crate) fn start(bench: &Bench, script: &str, mode: &str) -> Option<Self> {
         let python = python()?;
         let log = bench.fixture.join("fake.log");
         let mut child = Command::new(python)
@@ -39,15 +39,15 @@ impl Fake {
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let urls: Value = serde_json::from_str(line.strip_prefix("READY ").unwrap()).unwrap();
-        let url = |name: &str| urls[name].as_str().unwrap().to_owned();
+        let url = |name: &str| urls[name].as_str().unwrap_or_default().to_owned();
         Some(Self { child, _input: input, mcp: url("mcp"), stats: url("stats"), log })
     }
 
-    fn configuration(&self, bench: &Bench, more: &str) -> String {
+    pub(crate) fn configuration(&self, bench: &Bench, more: &str) -> String {
         bench.configuration(&format!("[mcp_servers.notes]\nurl = {:?}\n{more}", self.mcp))
     }
 
-    fn stats(&self) -> Value {
+    pub(crate) fn stats(&self) -> Value {
         serde_json::from_str(&get(&self.stats).1).unwrap()
     }
 }
@@ -60,7 +60,7 @@ impl Drop for Fake {
 }
 
 /// Status line with headers, and body.
-fn get(url: &str) -> (String, String) {
+pub(crate) fn get(url: &str) -> (String, String) {
     let rest = url.strip_prefix("http://").unwrap();
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
     let mut stream = TcpStream::connect(authority).unwrap();
@@ -79,10 +79,7 @@ fn location(head: &str) -> String {
 }
 
 /// Begins a sign-in and waits for the address of its page.
-fn begin(bench: &Bench, arguments: &[&str]) -> (Child, String) {
-    let mut words = vec!["login", "--no-browser"];
-    words.extend(arguments);
-    let mut command = bench.command(words);
+pub(crate) fn begin(command: &mut Command) -> (Child, String) {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let stdout = child.stdout.take().unwrap();
@@ -96,9 +93,14 @@ fn begin(bench: &Bench, arguments: &[&str]) -> (Child, String) {
     (child, line.trim().to_owned())
 }
 
+/// `plenipo login --no-browser` with more words.
+fn login_command(bench: &Bench, arguments: &[&str]) -> Command {
+    bench.command([&["login", "--no-browser"], arguments].concat())
+}
+
 /// A whole sign-in; also what the browser was shown at its end.
-fn login(bench: &Bench, arguments: &[&str]) -> (Ran, String) {
-    let (child, page) = begin(bench, arguments);
+pub(crate) fn login(bench: &Bench, arguments: &[&str]) -> (Ran, String) {
+    let (child, page) = begin(&mut login_command(bench, arguments));
     assert!(page.starts_with("http://127.0.0.1:"), "the address alone: {page:?}");
     let back = location(&get(&page).0);
     let shown = get(&back);
@@ -238,7 +240,7 @@ fn a_pasted_address_signs_in_and_strangers_are_turned_away() {
     let bench = Bench::new();
     let Some(fake) = Fake::start(&bench, "12.py", "no-expiry") else { return };
     let config = fake.configuration(&bench, "");
-    let (mut child, page) = begin(&bench, &["--config", &config, "notes"]);
+    let (mut child, page) = begin(&mut login_command(&bench, &["--config", &config, "notes"]));
     let back = location(&get(&page).0);
     let base = back.split("/callback").next().unwrap();
     for stranger in [

@@ -5,4 +5,5 @@
     reason = "what cannot go on in a test has failed it"
 )]
 
+mod credentials;
 mod parse;

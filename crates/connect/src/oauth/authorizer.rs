@@ -5,18 +5,19 @@ mod challenged;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex};
 
+use arc_swap::ArcSwapOption;
 use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use plenipo_authority::CredentialPin;
-use plenipo_credentials::{Record, TokenError, Vault};
+use plenipo_credentials::{Record, StoreError, TokenError, Vault};
 use plenipo_oauth::{
     ClientRegistration, EndpointUrl, HttpClient as _, Issuer, OAuthError, RegistrationSource,
     ResourceId, Scopes, ServerMetadata, StepUps, TokenType, dpop_nonce,
 };
 use tokio::task::spawn_blocking;
 
-use super::failure::{failed, token_failed};
+use super::failure::{failed, store_failed, token_failed};
 use super::grantor::Grantor;
 use super::held::{Held, Presented, source};
 use super::network::OAuthNetwork;
@@ -43,6 +44,9 @@ pub struct OAuthSettings {
     pub metadata_document: Option<String>,
     /// Bind tokens to a key, whether the server wants it or not.
     pub dpop: bool,
+    /// Whose credential to use where several people's are stored: a subject, or the name that is
+    /// shown for one.
+    pub account: Option<String>,
     /// The command that signs in, for hints.
     pub sign_in_command: String,
 }
@@ -59,6 +63,7 @@ impl OAuthSettings {
             client: None,
             metadata_document: None,
             dpop: false,
+            account: None,
             sign_in_command: sign_in_command.into(),
         }
     }
@@ -74,6 +79,7 @@ impl OAuthSettings {
         resource_fits
             && self.issuer.as_ref().is_none_or(|issuer| *issuer == key.issuer)
             && self.client.as_ref().is_none_or(|client| client.client_id == key.client_id)
+            && self.account.as_ref().is_none_or(|account| is_of(record, account))
     }
 }
 
@@ -87,20 +93,31 @@ struct Inner {
     grantor: Option<Box<dyn Grantor>>,
     pin: Option<CredentialPin>,
     principal: Option<String>,
-    /// What is sent now, and its number.
-    current: RwLock<Option<(u32, Held)>>,
+    /// Why nothing stored is used. It matters only to a server that asks for a token.
+    unusable: Option<Unusable>,
+    /// What is sent now, and its number; read without a lock.
+    current: ArcSwapOption<(u32, Held)>,
     numbers: AtomicU32,
     /// One sign-in or refresh at a time.
     turn: tokio::sync::Mutex<()>,
     step_ups: Mutex<StepUps>,
 }
 
+/// Why what is stored is not used.
+enum Unusable {
+    Store(Arc<StoreError>),
+    SeveralPeople,
+}
+
 impl OAuthAuthorizer {
     /// With the credential that is stored for the server, if there is one, and `grantor` for when
     /// there is none or it is no longer good.
     ///
+    /// A store that cannot be read, or that holds several people's credentials, is told of when the
+    /// server asks for a token, and not before.
+    ///
     /// # Errors
-    /// [`AuthorizeError`] when the store cannot be read, or holds several people's credentials.
+    /// [`AuthorizeError`] when the runtime ends meanwhile.
     pub async fn new(
         settings: OAuthSettings,
         network: OAuthNetwork,
@@ -124,7 +141,11 @@ impl OAuthAuthorizer {
         grantor: Option<Box<dyn Grantor>>,
     ) -> Result<Self, AuthorizeError> {
         let kept = grantor.as_ref().is_none_or(|grantor| grantor.is_kept());
-        let record = if kept { find(&settings, &vault)? } else { None };
+        let (record, unusable) = match kept.then(|| find(&settings, &vault)) {
+            None => (None, None),
+            Some(Ok(record)) => (record, None),
+            Some(Err(unusable)) => (None, Some(unusable)),
+        };
         let pin = record.as_ref().map(pin);
         let principal = record.as_ref().map(|record| record.key.id().as_str().to_owned());
         let inner = Inner {
@@ -134,7 +155,8 @@ impl OAuthAuthorizer {
             grantor,
             pin,
             principal,
-            current: RwLock::default(),
+            unusable,
+            current: ArcSwapOption::empty(),
             numbers: AtomicU32::new(1),
             turn: tokio::sync::Mutex::default(),
             step_ups: Mutex::default(),
@@ -183,13 +205,13 @@ impl Authorizer for OAuthAuthorizer {
 
 impl Inner {
     fn current(&self) -> Option<(u32, Held)> {
-        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.current.load().as_deref().cloned()
     }
 
     /// Replaces what is held.
     fn hold(&self, held: Held) {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Some((number, held));
+        self.current.store(Some(Arc::new((number, held))));
     }
 
     /// A token to send. None at all is no error: the server's challenge tells what it wants.
@@ -268,9 +290,9 @@ impl Inner {
     /// Clients that were registered for this program before, at whatever issuers.
     async fn registered(&self) -> Vec<ClientRegistration> {
         let vault = self.vault.clone();
-        let records = spawn_blocking(move || vault.records()).await;
-        let Ok(Ok(records)) = records else { return Vec::new() };
-        let clients = records.into_iter().filter_map(|record| Some(record.grant?.client));
+        let survey = spawn_blocking(move || vault.survey()).await;
+        let Ok(Ok(survey)) = survey else { return Vec::new() };
+        let clients = survey.records.into_iter().filter_map(|record| Some(record.grant?.client));
         clients.filter(|client| client.source == RegistrationSource::Dynamic).collect()
     }
 }
@@ -286,20 +308,40 @@ impl fmt::Debug for OAuthAuthorizer {
 }
 
 /// The stored credential for a server: the newest one, when all are of one person.
-fn find(settings: &OAuthSettings, vault: &Vault) -> Result<Option<Record>, AuthorizeError> {
-    let records = vault.records().map_err(super::failure::store_failed)?;
-    let mut fitting: Vec<_> = records
-        .into_iter()
-        .filter(|record| record.grant.is_some() && settings.covers(record))
-        .collect();
+fn find(settings: &OAuthSettings, vault: &Vault) -> Result<Option<Record>, Unusable> {
+    let survey = vault.survey().map_err(|error| Unusable::Store(Arc::new(error)))?;
+    let is_held = |record: &Record| record.grant.is_some() && settings.covers(record);
+    let mut fitting: Vec<_> = survey.records.into_iter().filter(is_held).collect();
     let subject = fitting.first().map(|record| record.key.subject.clone());
     if fitting.iter().any(|record| Some(&record.key.subject) != subject.as_ref()) {
-        let error = "several people are signed in, and nothing says whose credential to use";
-        let hint = "sign all but one of them out";
-        return Err(AuthorizeError::new(ErrorKind::SignIn, error).with_hint(hint));
+        return Err(Unusable::SeveralPeople);
     }
     fitting.sort_by_key(|record| record.grant.as_ref().map(|grant| grant.obtained_at));
-    Ok(fitting.pop())
+    match (fitting.pop(), survey.faults.into_iter().next()) {
+        // It may have been the one.
+        (None, Some(fault)) => Err(Unusable::Store(Arc::new(fault))),
+        (found, _) => Ok(found),
+    }
+}
+
+/// Whether a credential is of somebody, by subject or by the name that is shown.
+fn is_of(record: &Record, account: &str) -> bool {
+    let shown = record.grant.as_ref().and_then(|grant| grant.account.as_deref());
+    [record.key.subject.as_deref(), shown].into_iter().flatten().any(|name| name == account)
+}
+
+impl Unusable {
+    fn error(&self) -> AuthorizeError {
+        match self {
+            Self::Store(error) => store_failed(Arc::clone(error)),
+            Self::SeveralPeople => {
+                let error =
+                    "several people are signed in, and nothing says whose credential to use";
+                let hint = "say it with `--as ACCOUNT`: `plenipo auth status` lists them";
+                AuthorizeError::new(ErrorKind::SignIn, error).with_hint(hint)
+            }
+        }
+    }
 }
 
 /// Issuer, client, person and sign-in; never a token.

@@ -1,5 +1,7 @@
 //! Failures of sign-ins and stores, as a connection tells of them.
 
+use std::sync::Arc;
+
 use plenipo_credentials::{ErrorKind as TokenErrorKind, StoreError, TokenError};
 use plenipo_oauth::{ErrorKind as OAuthErrorKind, OAuthError, Scopes};
 
@@ -35,9 +37,13 @@ pub(super) fn token_failed(error: &TokenError, command: &str) -> AuthorizeError 
 }
 
 /// Of a store.
-pub(super) fn store_failed(error: StoreError) -> AuthorizeError {
+pub(super) fn store_failed(error: Arc<StoreError>) -> AuthorizeError {
+    let kind = match error.kind() {
+        TokenErrorKind::Transient => ErrorKind::Transport,
+        _ => ErrorKind::Usage,
+    };
     let hint = error.hint();
-    with(AuthorizeError::new(ErrorKind::Usage, error), hint)
+    with(AuthorizeError::new(kind, error), hint)
 }
 
 /// Of a grantor.
@@ -61,15 +67,14 @@ pub(super) fn needs_scopes(
 ) -> AuthorizeError {
     let wanted = wanted.cloned().unwrap_or_default();
     let missing = wanted.without(held);
-    let (text, hint) = match missing.is_empty() {
-        true => ("it needs scopes that were not granted".to_owned(), run(command)),
-        false => {
-            let all = held.union(&missing);
-            let text = format!("it needs the scope `{missing}`, which was not granted");
-            (text, format!("run `{command} --scopes \"{all}\"`"))
-        }
-    };
-    AuthorizeError::new(ErrorKind::SignIn, text).with_hint(hint)
+    if missing.is_empty() {
+        let text = "it needs scopes that were not granted";
+        return AuthorizeError::new(ErrorKind::SignIn, text).with_hint(run(command));
+    }
+    let all = held.union(&missing);
+    let text = format!("it needs the scope `{missing}`, which was not granted");
+    let hint = format!("run `{command} --scopes \"{all}\"`");
+    AuthorizeError::new(ErrorKind::SignIn, text).with_hint(hint).with_scopes(all)
 }
 
 fn run(command: &str) -> String {

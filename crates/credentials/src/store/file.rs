@@ -1,18 +1,14 @@
 //! A directory of files: one record each, mode 0600, replaced whole.
 
-mod private;
-
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use plenipo_redact::Secret;
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
 
-use super::{Lease, MAX_RECORD_BYTES, Store, StoreKind};
+use super::{Lease, MAX_RECORD_BYTES, Store, StoreKind, private};
 use crate::error::{StoreError, StoreFault};
 use crate::key::RecordId;
 use crate::seal::{self, SALT_BYTES, SealingKey};
@@ -20,8 +16,6 @@ use crate::seal::{self, SALT_BYTES, SealingKey};
 const RECORD: &str = "credential";
 const LOCK: &str = "lock";
 const SALT: &str = "salt";
-/// Between two looks at a lease that somebody else has.
-const PAUSE: Duration = Duration::from_millis(5);
 
 /// Records as files `ID.credential` of one directory (mode 0700), each written under an advisory
 /// lock on `ID.lock`. Directory and files have to be the user's own and nobody else's to read.
@@ -79,20 +73,23 @@ impl FileStore {
         kept.map(|kept| seal::open(self.key.as_ref(), id, kept)).transpose()
     }
 
-    fn lock(&self, path: &Path, patience: Duration) -> Result<File, StoreFault> {
-        private::make_directory(&self.directory)?;
-        let file = private::open_lock(path)?;
-        let start = Instant::now();
-        loop {
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(file),
-                Err(Errno::WOULDBLOCK | Errno::INTR) if start.elapsed() < patience => {
-                    thread::sleep(PAUSE);
-                }
-                Err(Errno::WOULDBLOCK) => return Err(StoreFault::Busy { waited: patience }),
-                Err(error) => return Err(io::Error::from(error).into()),
-            }
-        }
+    /// Locks a record, and removes what a writer that was killed left of it.
+    fn lock(&self, id: &RecordId, path: &Path, patience: Duration) -> Result<File, StoreFault> {
+        let lock = private::lock(&self.directory, path, patience)?;
+        private::remove_unfinished(&self.path(id, RECORD))?;
+        Ok(lock)
+    }
+
+    /// What is in the directory; nothing when there is none.
+    fn names(&self) -> Result<Vec<OsString>, StoreFault> {
+        private::check_directory(&self.directory)?;
+        let entries = match fs::read_dir(&self.directory) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error.into()),
+        };
+        let names = entries.map(|entry| entry.map(|entry| entry.file_name()));
+        Ok(names.collect::<io::Result<_>>()?)
     }
 }
 
@@ -114,25 +111,23 @@ impl Store for FileStore {
     }
 
     fn ids(&self) -> Result<Vec<RecordId>, StoreError> {
-        let failed = |fault| StoreError::new("list", self.place(), fault);
-        private::check_directory(&self.directory).map_err(failed)?;
-        let entries = match fs::read_dir(&self.directory) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(failed(error.into())),
-        };
-        let mut ids = Vec::new();
-        for entry in entries {
-            let name = entry.map_err(|error| failed(error.into()))?.file_name();
-            let stem = name.to_str().and_then(|name| name.strip_suffix(RECORD)?.strip_suffix('.'));
-            ids.extend(stem.and_then(RecordId::parse));
-        }
-        Ok(ids)
+        let names = self.names().map_err(|fault| StoreError::new("list", self.place(), fault))?;
+        Ok(names.iter().filter_map(|name| id_of(name, RECORD)).collect())
+    }
+
+    fn strays(&self) -> Result<Vec<String>, StoreError> {
+        let names = self.names().map_err(|fault| StoreError::new("list", self.place(), fault))?;
+        let strays = names.into_iter().filter(|name| !is_ours(name));
+        Ok(strays.map(|name| self.directory.join(name).display().to_string()).collect())
+    }
+
+    fn is_encrypted(&self) -> bool {
+        self.key.is_some()
     }
 
     fn lease(&self, id: &RecordId, patience: Duration) -> Result<Box<dyn Lease>, StoreError> {
         let path = self.path(id, LOCK);
-        let lock = self.lock(&path, patience);
+        let lock = self.lock(id, &path, patience);
         let lock =
             lock.map_err(|fault| StoreError::new("lease", path.display().to_string(), fault))?;
         Ok(Box::new(FileLease { store: self.clone(), id: id.clone(), _lock: lock }))
@@ -164,4 +159,21 @@ fn salt(directory: &Path) -> Result<[u8; SALT_BYTES], StoreFault> {
     }
     let salt = private::read(&path, SALT_BYTES)?.unwrap_or_default();
     salt.try_into().map_err(|_| StoreFault::Corrupt { what: "salt" })
+}
+
+/// The record that a file belongs to.
+fn id_of(name: &OsStr, ending: &str) -> Option<RecordId> {
+    RecordId::parse(name.to_str()?.strip_suffix(ending)?.strip_suffix('.')?)
+}
+
+/// Whether this store puts files of such a name into its directory.
+fn is_ours(name: &OsStr) -> bool {
+    let is_unfinished = || {
+        let id = name.to_str().and_then(|name| RecordId::parse(name.split('.').next()?));
+        let of = |id: RecordId| private::is_unfinished(name, format!("{id}.{RECORD}").as_ref());
+        id.is_some_and(of) || private::is_unfinished(name, SALT.as_ref())
+    };
+    name == SALT
+        || [RECORD, LOCK].iter().any(|ending| id_of(name, ending).is_some())
+        || is_unfinished()
 }

@@ -108,6 +108,10 @@ impl Store for PostgresStore {
         Ok(rows.iter().filter_map(|id| RecordId::parse(id)).collect())
     }
 
+    fn is_encrypted(&self) -> bool {
+        true
+    }
+
     fn lease(&self, id: &RecordId, patience: Duration) -> Result<Box<dyn Lease>, StoreError> {
         let taken = Session::open(&self.target).and_then(|mut session| {
             session.lock(lock_number(id), patience)?;

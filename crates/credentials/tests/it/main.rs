@@ -10,6 +10,8 @@
 
 mod http;
 mod issuer;
+#[cfg(feature = "keyring")]
+mod keyring;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod processes;

@@ -37,6 +37,15 @@ pub(crate) fn vault(directory: &Path) -> Vault {
     Vault::new(Arc::new(FileStore::new(directory)))
 }
 
+/// The keyring of a session bus, with its locks beside the bus.
+#[cfg(feature = "keyring")]
+pub(crate) fn keyring(bus: &str) -> Vault {
+    let socket = Path::new(bus.strip_prefix("unix:path=").expect("a socket"));
+    let locks = socket.parent().expect("a directory").join("locks");
+    let store = plenipo_credentials::KeyringStore::new(Some(bus.to_owned()), locks);
+    Vault::new(Arc::new(store))
+}
+
 /// The key that rows are sealed with.
 #[cfg(feature = "postgres")]
 pub(crate) const KEY: &str = "0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f";

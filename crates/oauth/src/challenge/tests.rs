@@ -68,7 +68,8 @@ fn demands() {
     assert_eq!(asked.resource_metadata.as_deref(), Some("https://a.example/prm"));
     assert_eq!(asked.scopes.unwrap().to_string(), "a b");
     assert!(!asked.dpop);
-    assert_eq!(of(401, &[]), Some(Demand::Token(Asked::default())));
+    let refused = Asked { refused: true, ..Asked::default() };
+    assert_eq!(of(401, &[]), Some(Demand::Token(refused)));
     let Some(Demand::Token(asked)) = of(401, &[r#"DPoP error="invalid_token""#]) else { panic!() };
     assert!(asked.dpop);
     let Some(Demand::Token(asked)) = of(401, &["DPoP", "Bearer"]) else { panic!() };

@@ -55,7 +55,7 @@ pub enum ScopeFault {
 #[non_exhaustive]
 pub enum Missing {
     /// No protected resource metadata, and none of the older ways either.
-    #[error("the server wants authorization, but publishes nowhere who grants it")]
+    #[error("the server publishes nowhere who grants access to it")]
     AuthorizationServer,
     /// No metadata at any of an issuer's well-known addresses.
     #[error("issuer `{issuer}` publishes no metadata")]

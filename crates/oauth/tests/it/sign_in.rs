@@ -196,11 +196,27 @@ fn a_server_from_before_resource_metadata() {
     assert!(sign_in.url.expose().starts_with("https://as.example/authorize?"));
     assert_eq!(query(&sign_in)["resource"], SERVER);
 
-    // Nothing published at all: the addresses of that revision.
-    let network = Fake::default()
-        .on("https://mcp.example/register", |_| json_response(201, &json!({"client_id": "old"})));
-    let sign_in = network.begin().unwrap();
-    assert!(sign_in.url.expose().starts_with("https://mcp.example/authorize?"));
+    // Nothing published at all: the addresses of that revision, where the server asks for a token and
+    // names no document. Nothing is sent to guessed addresses otherwise.
+    let old = || {
+        let register = |_: &_| json_response(201, &json!({"client_id": "old"}));
+        Fake::default().on("https://mcp.example/register", register)
+    };
+    let mut asked = plenipo_oauth::Asked::default();
+    for (refused, named, is_assumed) in
+        [(true, None, true), (false, None, false), (true, Some(PRM.to_owned()), false)]
+    {
+        (asked.refused, asked.resource_metadata) = (refused, named);
+        let network = old();
+        let begun = network.begin_with(|options| options.asked = Some(&asked));
+        assert_eq!(network.urls().iter().any(|url| url.ends_with("/register")), is_assumed);
+        match begun {
+            Ok(sign_in) => {
+                assert!(sign_in.url.expose().starts_with("https://mcp.example/authorize?"));
+            }
+            Err(error) => assert!(matches!(error, OAuthError::Missing { .. }), "{error:?}"),
+        }
+    }
     // What is published and broken is no reason to assume anything.
     for broken in [json!({"resource": SERVER}), json!([]), json!({"resource": 1})] {
         let network = Fake::default().publish(PRM, broken.clone());

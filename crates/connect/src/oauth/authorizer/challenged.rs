@@ -21,7 +21,13 @@ impl Inner {
         self: Arc<Self>,
         challenge: &Challenge<'_>,
     ) -> Result<Verdict, AuthorizeError> {
-        match Demand::of(challenge.status, challenge.headers) {
+        let demand = Demand::of(challenge.status, challenge.headers);
+        if let (Some(Demand::Token(_) | Demand::MoreScopes(_)), Some(unusable)) =
+            (&demand, &self.unusable)
+        {
+            return Err(unusable.error());
+        }
+        match demand {
             Some(Demand::DpopNonce(nonce)) => {
                 let is_new = self.remember_nonce(challenge.url, &nonce);
                 match is_new && challenge.attempt <= NONCES {
@@ -147,7 +153,7 @@ impl Inner {
         let vault = self.vault.clone();
         let record = spawn_blocking(move || vault.sign_in(&key, grant)).await;
         let record = match record {
-            Ok(record) => record.map_err(store_failed)?,
+            Ok(record) => record.map_err(|error| store_failed(Arc::new(error)))?,
             Err(_) => return Err(interrupted()),
         };
         self.source(record, Some(Arc::clone(&signed_in.endpoint.metadata)))

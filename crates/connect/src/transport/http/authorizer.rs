@@ -18,6 +18,7 @@ use std::pin::Pin;
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, Uri};
 use plenipo_authority::CredentialPin;
+use plenipo_oauth::Scopes;
 
 use crate::error::ErrorKind;
 
@@ -196,6 +197,7 @@ pub struct AuthorizeError {
     kind: ErrorKind,
     source: Box<dyn Error + Send + Sync>,
     hint: Option<String>,
+    scopes: Option<Scopes>,
 }
 
 impl<'a> Operation<'a> {
@@ -226,7 +228,7 @@ impl AuthorizeError {
     /// an authorization server cannot be reached, [`ErrorKind::Refused`] where a policy forbids it.
     /// The text of `source` is the message.
     pub fn new(kind: ErrorKind, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self { kind, source: source.into(), hint: None }
+        Self { kind, source: source.into(), hint: None, scopes: None }
     }
 
     /// What a person can do about it, as a sentence.
@@ -234,6 +236,17 @@ impl AuthorizeError {
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// What a sign-in has to ask for, so that the request would be answered.
+    #[must_use]
+    pub fn with_scopes(mut self, scopes: Scopes) -> Self {
+        self.scopes = Some(scopes);
+        self
+    }
+
+    pub(crate) fn scopes(&self) -> Option<&Scopes> {
+        self.scopes.as_ref()
     }
 
     pub(crate) fn kind(&self) -> ErrorKind {

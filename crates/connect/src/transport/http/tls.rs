@@ -13,6 +13,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
+use super::client::HttpClientOptions;
 use crate::error::{HttpCause, HttpFault};
 
 /// Where systems keep their bundle; the first that is there is read.
@@ -51,7 +52,7 @@ impl Tls {
         Ok(TlsConnector::from(config).connect(name, stream).await?)
     }
 
-    fn config(&self) -> Result<Arc<ClientConfig>, HttpCause> {
+    pub(super) fn config(&self) -> Result<Arc<ClientConfig>, HttpCause> {
         let mut config = self.config.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(config) = &*config {
             return Ok(Arc::clone(config));
@@ -79,6 +80,17 @@ impl Tls {
             }
             false => Ok(roots),
         }
+    }
+}
+
+impl HttpClientOptions {
+    /// The TLS configuration of this client, for another protocol than HTTP: whoever uses it sets the
+    /// names of that protocol.
+    ///
+    /// # Errors
+    /// No certificate authorities, or a file of them that cannot be read.
+    pub fn tls_config(&self) -> Result<Arc<ClientConfig>, HttpCause> {
+        Tls::new(self.extra_roots.clone()).config()
     }
 }
 

@@ -25,7 +25,10 @@ pub(super) struct Stream(client::TlsStream<Socket>);
 
 impl Tls {
     pub(super) fn new(config: &Arc<rustls::ClientConfig>) -> Self {
-        Self(TlsConnector::from(Arc::clone(config)))
+        let mut config = rustls::ClientConfig::clone(config);
+        // As IANA has it; a server that is offered others only ends the connection.
+        config.alpn_protocols = vec![b"postgresql".to_vec()];
+        Self(TlsConnector::from(Arc::new(config)))
     }
 }
 

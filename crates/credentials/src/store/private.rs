@@ -1,19 +1,25 @@
 //! Files that only their owner has access to.
 
+use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use rustix::fs::OFlags;
+use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::Errno;
 
 use crate::error::StoreFault;
 
 /// Neither group nor others.
 const FORBIDDEN: u32 = 0o077;
+/// Between two looks at a lock that somebody else has.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// Makes the directory for its owner alone; the ones above it with the usual mode.
-pub(super) fn make_directory(path: &Path) -> Result<(), StoreFault> {
+pub(in crate::store) fn make_directory(path: &Path) -> Result<(), StoreFault> {
     if let Some(above) = path.parent() {
         fs::create_dir_all(above)?;
     }
@@ -24,9 +30,14 @@ pub(super) fn make_directory(path: &Path) -> Result<(), StoreFault> {
 }
 
 /// Refuses a directory in which others could put or read files. None at all is fine.
-pub(super) fn check_directory(path: &Path) -> Result<(), StoreFault> {
+pub(in crate::store) fn check_directory(path: &Path) -> Result<(), StoreFault> {
     match fs::metadata(path) {
-        Ok(metadata) if metadata.is_dir() => check(&metadata),
+        Ok(metadata) if metadata.is_dir() => match check(&metadata) {
+            Err(StoreFault::NotPrivate { mode }) if fs::symlink_metadata(path)?.is_symlink() => {
+                Err(StoreFault::LinkNotPrivate { mode })
+            }
+            checked => checked,
+        },
         Ok(_) => Err(io::Error::from(io::ErrorKind::NotADirectory).into()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error.into()),
@@ -34,7 +45,7 @@ pub(super) fn check_directory(path: &Path) -> Result<(), StoreFault> {
 }
 
 /// Reads a file of at most `limit` bytes; `None`: there is none.
-pub(super) fn read(path: &Path, limit: usize) -> Result<Option<Vec<u8>>, StoreFault> {
+pub(in crate::store) fn read(path: &Path, limit: usize) -> Result<Option<Vec<u8>>, StoreFault> {
     let file = match open(OpenOptions::new().read(true), path) {
         Ok(file) => file,
         Err(StoreFault::Io(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -49,21 +60,40 @@ pub(super) fn read(path: &Path, limit: usize) -> Result<Option<Vec<u8>>, StoreFa
     }
 }
 
-/// Opens a file that is there to be locked.
-pub(super) fn open_lock(path: &Path) -> Result<File, StoreFault> {
-    open(OpenOptions::new().write(true).create(true).truncate(false).mode(0o600), path)
+/// Locks a file of `directory` that is there for nothing else, waiting at most for `patience`. The
+/// open file is the lock.
+pub(in crate::store) fn lock(
+    directory: &Path,
+    path: &Path,
+    patience: Duration,
+) -> Result<File, StoreFault> {
+    make_directory(directory)?;
+    let mut options = OpenOptions::new();
+    let file = open(options.write(true).create(true).truncate(false).mode(0o600), path)?;
+    let start = Instant::now();
+    loop {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(file),
+            Err(Errno::WOULDBLOCK | Errno::INTR) if start.elapsed() < patience => {
+                thread::sleep(PAUSE);
+            }
+            Err(Errno::WOULDBLOCK) => return Err(StoreFault::Busy { waited: patience }),
+            Err(error) => return Err(io::Error::from(error).into()),
+        }
+    }
 }
 
 /// Opens without following a link, and looks at what was opened.
 fn open(options: &mut OpenOptions, path: &Path) -> Result<File, StoreFault> {
     // NONBLOCK: a FIFO in the file's place must not hold us up.
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-    let file = options.custom_flags(flags).open(path).map_err(|error| {
-        match rustix::io::Errno::from_io_error(&error) {
-            Some(rustix::io::Errno::LOOP) => StoreFault::NotAFile,
-            _ => StoreFault::Io(error),
-        }
-    })?;
+    let file =
+        options.custom_flags(flags).open(path).map_err(|error| {
+            match Errno::from_io_error(&error) {
+                Some(Errno::LOOP) => StoreFault::NotAFile,
+                _ => StoreFault::Io(error),
+            }
+        })?;
     let metadata = file.metadata()?;
     match metadata.is_file() {
         true => check(&metadata).map(|()| file),
@@ -81,16 +111,36 @@ fn check(metadata: &fs::Metadata) -> Result<(), StoreFault> {
 }
 
 /// Puts `content` in the place of `path`: readers find all of the old or all of the new.
-pub(super) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+pub(in crate::store) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     beside(path, content, |new| fs::rename(new, path))
 }
 
 /// As [`replace`], unless there is a file already: then that one stays.
-pub(super) fn create(path: &Path, content: &[u8]) -> io::Result<()> {
+pub(in crate::store) fn create(path: &Path, content: &[u8]) -> io::Result<()> {
     beside(path, content, |new| match fs::hard_link(new, path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
         _ => fs::remove_file(new),
     })
+}
+
+/// Removes what a [`replace`] of `path` left behind that never came to its end. Whoever writes `path`
+/// at this time loses his work: hold its lock.
+pub(in crate::store) fn remove_unfinished(path: &Path) -> io::Result<()> {
+    let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if is_unfinished(&entry.file_name(), name) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// `NAME.PID.new`, of whatever process.
+pub(in crate::store) fn is_unfinished(entry: &OsStr, name: &OsStr) -> bool {
+    let rest = entry.to_str().zip(name.to_str()).and_then(|(entry, name)| entry.strip_prefix(name));
+    let number = rest.and_then(|rest| rest.strip_prefix('.')?.strip_suffix(".new"));
+    number.is_some_and(|number| number.parse::<u32>().is_ok())
 }
 
 fn beside(
