@@ -33,7 +33,7 @@ fn main() {
     let reads: u64 =
         std::env::args().nth(1).map_or(1_000_000, |text| text.parse().expect("a number"));
     let directory = tempfile::tempdir().expect("a directory");
-    let (issuer, vault) = (issuer(), support::vault(directory.path()));
+    let (issuer, vault) = (issuer(), support::vault(&directory.path().join("credentials")));
     support::sign_in(&vault, &issuer, support::grant(Some(HOUR)));
     let source = support::source(&vault, &issuer, Duration::from_secs(30));
     let runtime =

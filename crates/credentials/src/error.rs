@@ -120,7 +120,7 @@ pub enum StoreFault {
     #[error("the keyring refused")]
     Keyring(#[source] Box<secret_service::Error>),
     /// Nothing came back in time.
-    #[error("it has not answered for {} s", waited.as_secs())]
+    #[error("it has not answered for {:.1} s", waited.as_secs_f64())]
     NoAnswer {
         /// How long an answer was waited for.
         waited: Duration,

@@ -1,7 +1,7 @@
 // An OpenID provider (oidc-provider) and a protected MCP server of the TypeScript SDK that asks it about
 // every token: `provider.mjs MODULES [dpop] [ttl=SECONDS]`. Prints `READY {json}`; `/stats` says what happened; it ends with
 // its standard input.
-import { createHash } from 'node:crypto';
+import { createHash, generateKeyPairSync } from 'node:crypto';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
@@ -16,7 +16,9 @@ const sdk = await from('@modelcontextprotocol/server/dist/index.mjs');
 
 const listen = (server) =>
   new Promise((done) => server.listen(0, '127.0.0.1', () => done(`http://127.0.0.1:${server.address().port}`)));
-const stats = { registered: 0, codes: 0, refreshed: 0, revoked: 0, reused: 0, devices: 0, proofs: 0, calls: 0 };
+const stats = { registered: 0, codes: 0, refreshed: 0, revoked: 0, reused: 0, devices: 0, clients: 0, proofs: 0, calls: 0 };
+const key = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+const NIGHTLY = 'a secret/with +%odd: characters 0123456789';
 const SECRET = 'resource-server-secret-0123456789';
 
 let provider;
@@ -32,6 +34,11 @@ const url = `${origin}/mcp`;
 provider = new Provider(issuer, {
   clients: [{
     client_id: 'resource', client_secret: SECRET, redirect_uris: [], response_types: [], grant_types: [],
+  }, {
+    client_id: 'nightly', client_secret: NIGHTLY, redirect_uris: [], response_types: [], grant_types: ['client_credentials'],
+  }, {
+    client_id: 'signer', redirect_uris: [], response_types: [], grant_types: ['client_credentials'],
+    token_endpoint_auth_method: 'private_key_jwt', jwks: { keys: [{ ...key.publicKey.export({ format: 'jwk' }), kid: 'k1' }] },
   }],
   scopes: ['openid', 'offline_access', 'notes:read'],
   pkce: { required: () => true },
@@ -47,6 +54,7 @@ provider = new Provider(issuer, {
     introspection: { enabled: true, allowedPolicy: async () => true },
     deviceFlow: { enabled: true },
     dPoP: { enabled: true },
+    clientCredentials: { enabled: true },
     resourceIndicators: {
       enabled: true,
       defaultResource: async () => url,
@@ -59,7 +67,7 @@ provider = new Provider(issuer, {
   },
 });
 const granted = {
-  authorization_code: 'codes', refresh_token: 'refreshed', 'urn:ietf:params:oauth:grant-type:device_code': 'devices',
+  client_credentials: 'clients', authorization_code: 'codes', refresh_token: 'refreshed', 'urn:ietf:params:oauth:grant-type:device_code': 'devices',
 };
 provider.on('registration_create.success', () => stats.registered++);
 provider.on('grant.success', (context) => stats[granted[context.oidc.params.grant_type]]++);
@@ -96,12 +104,14 @@ async function proven(request, token, bound) {
 
 async function refusal(request) {
   const [scheme, token] = (request.headers.authorization ?? '').split(' ');
-  if (scheme !== (dpop ? 'DPoP' : 'Bearer') || !token) return 'no token';
+  if (!token) return 'no token';
   const about = await introspect(token);
+  const bound = about.cnf?.jkt;
+  if (scheme !== (bound ? 'DPoP' : 'Bearer') || (dpop && !bound)) return `scheme ${scheme}`;
   if (!about.active) return 'inactive';
   if (![about.aud].flat().includes(url)) return `for ${about.aud}`;
   if (!`${about.scope}`.split(' ').includes('notes:read')) return `scope ${about.scope}`;
-  if (dpop && !(await proven(request, token, about.cnf?.jkt))) return 'proof';
+  if (bound && !(await proven(request, token, bound))) return 'proof';
 }
 
 const handler = sdk.createMcpHandler(() => {
@@ -143,7 +153,7 @@ async function serve(request, response) {
   response.end();
 }
 
-console.log(`READY ${JSON.stringify({ mcp: url, stats: `${origin}/stats`, issuer })}`);
+console.log(`READY ${JSON.stringify({ mcp: url, stats: `${origin}/stats`, issuer, secret: NIGHTLY, pem: key.privateKey.export({ format: 'pem', type: 'pkcs8' }) })}`);
 // Nobody reads further: what the provider says goes where its warnings go.
 console.log = console.info = console.error;
 process.stdin.on('end', () => process.exit(0)).resume();

@@ -33,4 +33,5 @@ mod servers;
 mod sign_in;
 mod support;
 mod survivors;
+mod trouble;
 mod trust;

@@ -1,6 +1,7 @@
 //! Signing in at a real OpenID provider with a real browser, to a server that asks the provider about every token.
 
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
@@ -17,6 +18,9 @@ struct Provider {
     mcp: String,
     stats: String,
     issuer: String,
+    /// The secret of its client `nightly`, and the key of `signer`.
+    secret: String,
+    pem: String,
     log: PathBuf,
 }
 
@@ -45,7 +49,8 @@ impl Provider {
         let urls: Value = serde_json::from_str(line.strip_prefix("READY ").unwrap()).unwrap();
         let url = |name: &str| urls[name].as_str().unwrap().to_owned();
         let (mcp, stats, issuer) = (url("mcp"), url("stats"), url("issuer"));
-        Some(Self { child, _input: input, mcp, stats, issuer, log })
+        let (secret, pem) = (url("secret"), url("pem"));
+        Some(Self { child, _input: input, mcp, stats, issuer, secret, pem, log })
     }
 
     fn configuration(&self, bench: &Bench, top: &str, more: &str) -> String {
@@ -217,4 +222,34 @@ fn a_real_provider_binds_tokens_to_a_key() {
         assert_eq!(ran.expect(0).stdout, "a note\n");
     }
     assert!(provider.count("proofs") >= 2);
+}
+
+#[test]
+fn clients_get_tokens_by_themselves_at_a_real_provider() {
+    let bench = Bench::new();
+    let Some(provider) = Provider::start(&bench, &[]) else { return };
+    let secret = bench.fixture.file("secret", &provider.secret);
+    let key = bench.fixture.file("key.pem", &provider.pem);
+    for file in [&secret, &key] {
+        std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    let grant = "grant = \"client_credentials\"";
+    let by_secret = format!("{grant}, client_id = \"nightly\", client_secret_file = {secret:?}");
+    let by_key = format!(
+        "{grant}, client_id = \"signer\", private_key_file = {key:?}, private_key_id = \"k1\", \
+         private_key_algorithm = \"ES256\", token_endpoint_auth_method = \"private_key_jwt\""
+    );
+    let bound = format!("{by_key}, dpop = true");
+    for (number, oauth) in [by_secret, by_key, bound].iter().enumerate() {
+        let more = format!("scopes = [\"notes:read\"]\noauth = {{ {oauth} }}\n");
+        let config = provider.configuration(&bench, "", &more);
+        let ran = run(&bench, &["call", "--config", &config, "notes.read"]);
+        let log = std::fs::read_to_string(&provider.log).unwrap();
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "a note\n"), "{}{log}", ran.stderr);
+        assert_eq!(provider.count("clients"), u64::try_from(number).unwrap() + 1);
+        assert_eq!(provider.count("proofs") > 0, number == 2, "only a bound token has proofs");
+        let ran = run(&bench, &["login", "--config", &config, "notes"]);
+        assert!(ran.expect(2).stderr.contains("needs no sign-in"), "{}", ran.stderr);
+    }
+    assert!(!bench.home.join(".local/share/plenipo/credentials").exists(), "nothing is kept");
 }

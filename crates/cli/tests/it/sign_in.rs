@@ -73,7 +73,7 @@ pub(crate) fn get(url: &str) -> (String, String) {
     (head.to_owned(), body.to_owned())
 }
 
-fn location(head: &str) -> String {
+pub(crate) fn location(head: &str) -> String {
     let found = head.lines().find_map(|line| line.strip_prefix("Location: "));
     found.expect("the page sends the browser back").to_owned()
 }
@@ -94,7 +94,7 @@ pub(crate) fn begin(command: &mut Command) -> (Child, String) {
 }
 
 /// `plenipo login --no-browser` with more words.
-fn login_command(bench: &Bench, arguments: &[&str]) -> Command {
+pub(crate) fn login_command(bench: &Bench, arguments: &[&str]) -> Command {
     bench.command([&["login", "--no-browser"], arguments].concat())
 }
 

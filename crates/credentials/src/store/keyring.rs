@@ -13,8 +13,11 @@ use plenipo_redact::Secret;
 use super::{Lease, Loaded, MAX_RECORD_BYTES, Store, StoreKind, private};
 use crate::error::{StoreError, StoreFault};
 use crate::key::RecordId;
+use session::Bus;
 
 const LOCK: &str = "lock";
+/// For one conversation. A bus that starts the service first takes a while.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Records as items of the default keyring, each found by its id, which tells nothing, and replaced
 /// whole; each written under an advisory lock on `ID.lock` in a directory. Every program of the user
@@ -26,6 +29,7 @@ pub struct KeyringStore {
     /// `None`: there is no session bus.
     bus: Option<String>,
     locks: PathBuf,
+    patience: Duration,
 }
 
 #[derive(Debug)]
@@ -42,7 +46,17 @@ impl KeyringStore {
     /// before it is needed.
     #[must_use]
     pub fn new(bus: Option<String>, locks: impl Into<PathBuf>) -> Self {
-        Self { bus, locks: locks.into() }
+        Self { bus, locks: locks.into(), patience: PATIENCE }
+    }
+
+    /// Waits for an answer at most for so long. Default: 20 s.
+    #[must_use]
+    pub fn with_patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
+    }
+
+    fn bus(&self) -> Bus<'_> {
+        Bus { address: self.bus.as_deref(), patience: self.patience }
     }
 
     /// Whether there is a keyring at all, locked or not: a bus, a Secret Service on it, and a default
@@ -51,7 +65,7 @@ impl KeyringStore {
     /// # Errors
     /// [`StoreError`] when there is no telling.
     pub fn exists(&self) -> Result<bool, StoreError> {
-        match session::look(self.bus.as_deref()) {
+        match session::look(self.bus()) {
             Ok(()) | Err(StoreFault::Locked) => Ok(true),
             Err(StoreFault::NoKeyring { .. }) => Ok(false),
             Err(fault) => Err(self.failed("open", fault)),
@@ -77,16 +91,16 @@ impl Store for KeyringStore {
     }
 
     fn load(&self, id: &RecordId) -> Result<Option<Secret<Vec<u8>>>, StoreError> {
-        let found = session::load(self.bus.as_deref(), id);
+        let found = session::load(self.bus(), id);
         found.map_err(|fault| StoreError::new("read", self.place_of(id), fault))
     }
 
     fn ids(&self) -> Result<Vec<RecordId>, StoreError> {
-        session::ids(self.bus.as_deref()).map_err(|fault| self.failed("list", fault))
+        session::ids(self.bus()).map_err(|fault| self.failed("list", fault))
     }
 
     fn all(&self) -> Result<Vec<Loaded>, StoreError> {
-        let all = session::all(self.bus.as_deref()).map_err(|fault| self.failed("list", fault))?;
+        let all = session::all(self.bus()).map_err(|fault| self.failed("list", fault))?;
         let named = all.into_iter().map(|(id, text)| match text {
             Ok(text) => Ok((id, text)),
             Err(fault) => Err(StoreError::new("read", self.place_of(&id), fault)),
@@ -115,7 +129,7 @@ impl Lease for KeyringLease {
     fn save(&mut self, record: &Secret<Vec<u8>>) -> Result<(), StoreError> {
         let written = match record.expose().len() {
             length if length > MAX_RECORD_BYTES / 2 => Err(StoreFault::TooLong),
-            _ => session::save(self.store.bus.as_deref(), &self.id, record),
+            _ => session::save(self.store.bus(), &self.id, record),
         };
         written.map_err(|fault| StoreError::new("write", self.store.place_of(&self.id), fault))
     }

@@ -197,6 +197,19 @@ fn no_keyring_is_told_from_one_that_fails() {
 }
 
 #[test]
+fn a_bus_that_never_answers_is_waited_for_only_so_long() {
+    let fixture = Fixture::new();
+    let (socket, locks) = (fixture.join("bus"), fixture.join("locks"));
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let store = KeyringStore::new(Some(format!("unix:path={}", socket.display())), &locks);
+    let store = store.with_patience(Duration::from_millis(100));
+    for error in [store.exists().unwrap_err(), store.ids().unwrap_err()] {
+        assert!(matches!(error.fault, StoreFault::NoAnswer { .. }), "{error:?}");
+        assert!(error.hint().unwrap().contains("credentials_store"), "{error:?}");
+    }
+}
+
+#[test]
 fn processes_on_a_keyring_refresh_once_and_survive_a_kill() {
     let Some(session) = Session::start() else { return };
     let issuer = Issuer::start(HOUR);

@@ -19,18 +19,20 @@ use crate::key::RecordId;
 const SCHEMA: (&str, &str) = ("xdg:schema", "plenipo.Credential");
 const RECORD: &str = "record";
 const SERVICE: &str = "org.freedesktop.secrets";
-/// For one conversation. A bus that starts the service first takes a while.
-const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Where the Secret Service is, and for how long it may be silent.
+#[derive(Clone, Copy)]
+pub(super) struct Bus<'a> {
+    pub(super) address: Option<&'a str>,
+    pub(super) patience: Duration,
+}
 
 /// Fails as whatever would be done with the keyring would.
-pub(super) fn look(bus: Option<&str>) -> Result<(), StoreFault> {
+pub(super) fn look(bus: Bus<'_>) -> Result<(), StoreFault> {
     apart(with_keyring(bus, async |_| Ok(())))
 }
 
-pub(super) fn load(
-    bus: Option<&str>,
-    id: &RecordId,
-) -> Result<Option<Secret<Vec<u8>>>, StoreFault> {
+pub(super) fn load(bus: Bus<'_>, id: &RecordId) -> Result<Option<Secret<Vec<u8>>>, StoreFault> {
     apart(with_keyring(bus, async |keyring| {
         let found = keyring.search_items(HashMap::from([SCHEMA, (RECORD, id.as_str())])).await?;
         match found.as_slice() {
@@ -42,7 +44,7 @@ pub(super) fn load(
     }))
 }
 
-pub(super) fn ids(bus: Option<&str>) -> Result<Vec<RecordId>, StoreFault> {
+pub(super) fn ids(bus: Bus<'_>) -> Result<Vec<RecordId>, StoreFault> {
     apart(with_keyring(bus, async |keyring| {
         let mut ids = Vec::new();
         for item in keyring.search_items(HashMap::from([SCHEMA])).await? {
@@ -55,7 +57,7 @@ pub(super) fn ids(bus: Option<&str>) -> Result<Vec<RecordId>, StoreFault> {
 /// A record, or why it cannot be read.
 pub(super) type Text = Result<Secret<Vec<u8>>, StoreFault>;
 
-pub(super) fn all(bus: Option<&str>) -> Result<Vec<(RecordId, Text)>, StoreFault> {
+pub(super) fn all(bus: Bus<'_>) -> Result<Vec<(RecordId, Text)>, StoreFault> {
     apart(with_keyring(bus, async |keyring| {
         let mut all = Vec::new();
         for item in keyring.search_items(HashMap::from([SCHEMA])).await? {
@@ -69,7 +71,7 @@ pub(super) fn all(bus: Option<&str>) -> Result<Vec<(RecordId, Text)>, StoreFault
 
 /// One request: who reads finds the old record or the new one.
 pub(super) fn save(
-    bus: Option<&str>,
+    bus: Bus<'_>,
     id: &RecordId,
     record: &Secret<Vec<u8>>,
 ) -> Result<(), StoreFault> {
@@ -101,11 +103,11 @@ async fn read(item: &Item<'_>) -> Text {
 
 /// Does `work` with the default keyring, if there is one and it is not locked.
 async fn with_keyring<T>(
-    bus: Option<&str>,
+    bus: Bus<'_>,
     work: impl AsyncFnOnce(&Collection<'_>) -> Result<T, StoreFault>,
 ) -> Result<T, StoreFault> {
     let conversation = async {
-        let bus = connect(bus).await?;
+        let bus = connect(bus.address).await?;
         if !has_service(&bus).await? {
             return Err(StoreFault::NoKeyring { reason: "the session bus has no Secret Service" });
         }
@@ -123,8 +125,8 @@ async fn with_keyring<T>(
             false => work(&keyring).await,
         }
     };
-    let outcome = tokio::time::timeout(PATIENCE, conversation).await;
-    outcome.unwrap_or(Err(StoreFault::NoAnswer { waited: PATIENCE }))
+    let outcome = tokio::time::timeout(bus.patience, conversation).await;
+    outcome.unwrap_or(Err(StoreFault::NoAnswer { waited: bus.patience }))
 }
 
 async fn connect(bus: Option<&str>) -> Result<Connection, StoreFault> {
