@@ -157,3 +157,69 @@ fn a_workload_shows_what_its_platform_says_now() {
     assert!(ran.stderr.contains("needs a workload's assertion in the file"), "{}", ran.stderr);
     assert_eq!(fake.stats()["assertions"].as_array().unwrap().len(), 2);
 }
+
+#[test]
+fn no_secret_of_a_whole_sign_in_is_printed() {
+    let bench = Bench::new();
+    let file = bench.fixture.file("token", "assertion-s3cr3t");
+    let mode = json!({ "assertion": file }).to_string();
+    let Some(fake) = Fake::start(&bench, "exact.py", &mode) else { return };
+    let config = fake.configuration(&bench, "");
+    let loud = |words: &[&str]| {
+        let mut command = bench.command([words, &["-v", "--config", &config]].concat());
+        // Whatever a library would say, it may say here.
+        for (name, value) in
+            [("RUST_LOG", "trace"), ("RUST_BACKTRACE", "full"), ("G_MESSAGES_DEBUG", "all")]
+        {
+            command.env(name, value);
+        }
+        command
+    };
+    let mut printed = String::new();
+    let mut note = |ran: Ran| {
+        printed.extend([ran.stdout, ran.stderr, "\n".to_owned()]);
+        ran.code
+    };
+    let (child, page) = begin(&mut loud(&["login", "--no-browser", "notes"]));
+    assert!(get(&location(&get(&page).0)).1.contains("You can close this page"));
+    assert_eq!(note(Ran::of(child.wait_with_output().unwrap())), Some(0));
+    let refreshed = Deadline::poll_until(PATIENCE, || {
+        assert_eq!(note(Ran::of(loud(&["call", "notes.hi"]).output().unwrap())), Some(0));
+        fake.stats()["refresh"].as_u64().unwrap() >= 1
+    });
+    assert!(refreshed);
+    for words in [&["auth", "status", "--json"][..], &["tools", "notes"], &["call", "notes.none"]] {
+        note(Ran::of(loud(words).output().unwrap()));
+    }
+    // Refused, and told of: an answer that is pasted again, a refresh token that is no good any more.
+    let kept = bench.home.join(".local/share/plenipo/credentials");
+    for entry in fs::read_dir(kept).unwrap() {
+        let path = entry.unwrap().path();
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, text.replace("\"refresh_token\":\"", "\"refresh_token\":\"used-s3cr3t"))
+            .unwrap();
+    }
+    let refused = Deadline::poll_until(PATIENCE, || {
+        note(Ran::of(loud(&["call", "notes.hi"]).output().unwrap())) == Some(5)
+    });
+    assert!(refused);
+    assert_eq!(note(Ran::of(loud(&["logout", "notes"]).output().unwrap())), Some(0));
+    let oauth = format!("grant = \"jwt_bearer\", client_id = \"ci\", assertion_file = {file:?}");
+    fake.configuration(&bench, &format!("oauth = {{ {oauth} }}\n"));
+    assert_eq!(note(Ran::of(loud(&["call", "notes.hi"]).output().unwrap())), Some(0));
+
+    let stats = fake.stats();
+    let secrets = stats["secrets"].as_array().unwrap();
+    assert!(
+        secrets.len() >= 8 && secrets.contains(&json!("assertion-s3cr3t")),
+        "the control: {stats}"
+    );
+    assert!(
+        printed.contains("signed in to `notes`") && printed.contains("signed out of"),
+        "{printed}"
+    );
+    for secret in secrets.iter().filter_map(serde_json::Value::as_str) {
+        assert!(!printed.contains(secret), "{secret} in {printed}");
+    }
+    assert!(!printed.contains("s3cr3t"), "{printed}");
+}

@@ -1,6 +1,6 @@
 """HTTP + OAuth by an authorization server that compares byte for byte. F_MODE is JSON: `redirect`, the one redirect address
 that it knows; `resource`, what follows the server's origin in the resource's name; `assertion`, a file with the JWT that it
-takes. Tokens live 2 s; a refresh token works once. What it refuses it tells of in `refused`."""
+takes. Tokens live 2 s; a refresh token works once. What it refuses it tells of in `refused`, and everything secret that it saw or made in `secrets`."""
 import os
 
 from common_oauth import *
@@ -8,7 +8,7 @@ from common_oauth import *
 MODE = json.loads(os.environ.get("F_MODE") or "{}")
 auth, good, refresh = AS(), {}, set()
 JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
-stats = {"code": 0, "assertions": [], "refresh": 0, "refused": [], "resources": []}
+stats = {"code": 0, "assertions": [], "refresh": 0, "secrets": [], "refused": [], "resources": []}
 
 def wrong(parts, where):
     """What is not as it should be in a request."""
@@ -50,6 +50,7 @@ class H(Base):
             return self.reply(201, auth.register(meta))
         if self.path == "/token":
             f = one(data.decode())
+            stats["secrets"] += [f[name] for name in ("code", "code_verifier", "refresh_token", "assertion") if name in f]
             why = wrong(f, f.get("grant_type"))
             if why:
                 return self.reply(400, {"error": "invalid_target", "error_description": why})
@@ -71,6 +72,7 @@ class H(Base):
             t, r = secrets.token_urlsafe(9), secrets.token_urlsafe(9)
             good[t] = time.time() + 2
             refresh.add(r)
+            stats["secrets"] += [t, r]
             return self.reply(200, {"access_token": t, "token_type": "Bearer", "expires_in": 2, "refresh_token": r})
         if good.get(bearer(self.headers), 0) < time.time():
             return self.reply(401, {}, WWW_Authenticate='Bearer resource_metadata="' + base + '/.well-known/oauth-protected-resource/mcp"')
