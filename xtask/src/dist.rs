@@ -16,6 +16,8 @@ use crate::run::{Doing, Failure, Outcome, cargo, output, succeed};
 use crate::workspace::Workspace;
 
 const PROGRAM: &str = "plenipo";
+/// Where the code that a launch runs is to be, for the linker.
+const LAYOUT: &str = "crates/cli/launch.ld";
 /// Tests of the command line that take the release's executable as well.
 const TESTS: &str = "names::";
 
@@ -58,7 +60,10 @@ pub(crate) fn run(workspace: &Workspace) -> Outcome {
 /// The static executable, without anything around it.
 pub(crate) fn build(workspace: &Workspace) -> Outcome<Release> {
     let triple = triple(workspace)?;
-    let program = build_one(workspace, &triple, &["--package", PROGRAM])?.join(PROGRAM);
+    let what = ["--package", PROGRAM, "--bin", PROGRAM];
+    // Read from the workspace's root, wherever that is: the path is part of what cargo calls the same build.
+    let layout = format!("link-arg=-Wl,-T,{LAYOUT}");
+    let program = build_one(workspace, &triple, &what, &["-C", &layout])?.join(PROGRAM);
     let bytes = fs::read(&program).doing(&format!("read {}", program.display()))?;
     elf::check_static(&bytes)?;
     Ok(Release { program, triple })
@@ -67,17 +72,27 @@ pub(crate) fn build(workspace: &Workspace) -> Outcome<Release> {
 /// An example of a library, built as the release is.
 pub(crate) fn build_example(workspace: &Workspace, package: &str, name: &str) -> Outcome<PathBuf> {
     let triple = triple(workspace)?;
-    let built = build_one(workspace, &triple, &["--package", package, "--example", name])?;
+    let what = ["--package", package, "--example", name];
+    let built = build_one(workspace, &triple, &what, &[])?;
     Ok(built.join("examples").join(name))
 }
 
-/// Gives the folder that it is built into.
-fn build_one(workspace: &Workspace, triple: &str, what: &[&str]) -> Outcome<PathBuf> {
+/// Gives the folder that it is built into; `last` is for the compiler of the program alone.
+fn build_one(
+    workspace: &Workspace,
+    triple: &str,
+    what: &[&str],
+    last: &[&str],
+) -> Outcome<PathBuf> {
+    check_target(triple)?;
     let target = workspace.target.join("dist-build");
     let mut build = cargo(&workspace.root);
-    build.args(["build", "--release", "--locked", "--target", triple]).args(what);
+    build.args(["rustc", "--release", "--locked", "--target", triple]).args(what);
+    build.arg("--").args(last);
     build.env("CARGO_TARGET_DIR", &target).env("RUSTFLAGS", flags(workspace)?);
     build.env_remove("CARGO_ENCODED_RUSTFLAGS");
+    // The little C in it calls no library.
+    build.env(format!("CC_{}", triple.replace('-', "_")), "cc");
     succeed(&mut build)?;
     Ok(target.join(triple).join("release"))
 }
@@ -87,25 +102,37 @@ fn flags(workspace: &Workspace) -> Outcome<String> {
     let home = home.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cargo")));
     let home = home.ok_or_else(|| Failure::new("neither CARGO_HOME nor HOME is set"))?;
     let (root, home) = (workspace.root.display(), home.display());
-    let flags = format!(
-        "-C target-feature=+crt-static -C relocation-model=static --remap-path-prefix={root}=/plenipo \
-         --remap-path-prefix={home}=/cargo"
-    );
-    if flags.split(' ').count() == 6 {
-        return Ok(flags);
+    let flags = [
+        "-C target-feature=+crt-static -C relocation-model=static".to_owned(),
+        format!("--remap-path-prefix={root}=/plenipo --remap-path-prefix={home}=/cargo"),
+    ];
+    if [root.to_string(), home.to_string()].iter().any(|path| path.contains(' ')) {
+        return Err(Failure::new(format!("{root} or {home} cannot be passed to rustc")));
     }
-    Err(Failure::new(format!("a space in {root} or {home} cannot be passed to rustc")))
+    Ok(flags.join(" "))
 }
 
-/// The host's triple; only glibc's static libraries are known to resolve names right.
+fn check_target(triple: &str) -> Outcome {
+    let mut rustc = Command::new(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+    let place = output(rustc.args(["--print", "target-libdir", "--target", triple]))?;
+    if Path::new(place.trim()).is_dir() {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "the standard library for {triple} is missing: rustup target add {triple}"
+    )))
+}
+
+/// The host's processor with musl, which needs no library and no module to resolve names, and starts without asking the
+/// processor what it is: a virtual machine makes each such question slow.
 fn triple(workspace: &Workspace) -> Outcome<String> {
     let text = output(cargo(&workspace.root).arg("-vV"))?;
     let host = text.lines().find_map(|line| line.strip_prefix("host: "));
     let host = host.ok_or_else(|| Failure::new("cargo -vV names no host"))?;
-    if host.ends_with("-unknown-linux-gnu") {
-        return Ok(host.to_owned());
+    match host.split_once("-unknown-linux-") {
+        Some((processor, _)) => Ok(format!("{processor}-unknown-linux-musl")),
+        None => Err(Failure::new(format!("there is no release for {host}: only for Linux"))),
     }
-    Err(Failure::new(format!("there is no release for {host}: only for Linux with glibc")))
 }
 
 fn test(workspace: &Workspace, release: &Release) -> Outcome {

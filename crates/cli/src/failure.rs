@@ -73,6 +73,10 @@ impl Failure {
         self.scopes.as_ref()
     }
 
+    pub(crate) fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
     pub(crate) fn message(&self) -> &str {
         &self.message
     }

@@ -28,7 +28,7 @@ mod terminal;
 mod tools;
 mod trust;
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -45,6 +45,12 @@ fn main() -> ExitCode {
             return code;
         }
     }
+    everything_else(arguments)
+}
+
+// A function of its own: its frame is several pages, which a launch need not touch.
+#[inline(never)]
+fn everything_else(arguments: Vec<OsString>) -> ExitCode {
     let program = match Program::try_parse_from(arguments) {
         Ok(program) => program,
         Err(error) => error.exit(),

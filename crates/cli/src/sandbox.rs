@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use plenipo_config::EnvironmentPolicy;
-use plenipo_launch::{ErrorKind, LaunchError, LaunchRequest, Protections, Rung, launch};
+use plenipo_launch::{ErrorKind, LaunchError, LaunchRequest, Protections, launch};
 use plenipo_policy::{SandboxPolicy, State};
 
 pub(crate) use arguments::SandboxArguments;
@@ -109,7 +109,11 @@ fn ended(code: u8, limited: Option<&Limited>, (report, verbose): (Option<OwnedFd
 }
 
 fn as_refusal(failure: &Failure) -> LaunchError {
-    LaunchError::new(ErrorKind::Invalid, failure.message())
+    let error = LaunchError::new(ErrorKind::Invalid, failure.message());
+    match failure.hint() {
+        Some(hint) => error.with_hint(hint),
+        None => error,
+    }
 }
 
 /// For what is refused before there is a request; a launch writes its own.
@@ -142,12 +146,13 @@ fn from_state(text: &str, arguments: &SandboxArguments) -> Result<LaunchRequest,
     request.unknown_members = state.unknown_members;
     match Settings::of_passwd_user() {
         Ok(settings) => {
-            allow(&mut request, settings.minimum_rung(), arguments);
-            request.strict_globs = settings.strict_globs();
+            allow(&mut request, &settings, arguments);
             request.environment = environment(&settings);
         }
-        // Without a configuration nothing weak is allowed; secrets are dropped in case it said so.
+        // Without a configuration nothing weak is allowed, and what it may have asked for is asked for.
         Err(failure) => {
+            allow(&mut request, &Settings::default(), arguments);
+            request.strict_globs = true;
             request.notes.push(failure.message().to_owned());
             request.environment = Some(EnvironmentPolicy::default().apply(env::variables(), false));
         }
@@ -159,6 +164,10 @@ fn from_profile(
     arguments: &SandboxArguments,
     global: &Global,
 ) -> Result<Result<LaunchRequest, LaunchError>, Failure> {
+    // The administrator's file is no part of the command line: one that cannot be relied on is a refusal.
+    if let Err(failure) = Settings::managed() {
+        return Ok(Err(as_refusal(&failure)));
+    }
     let settings = Settings::load_in(global.config.as_deref(), arguments.cd.as_deref())?;
     let choice = ProfileChoice {
         name: arguments.permission_profile.as_deref(),
@@ -170,8 +179,7 @@ fn from_profile(
         .resolve(&authority::context(&state))
         .map_err(|error| Failure::new(Code::Refused, error.to_string()))?;
     Ok(request(policy, arguments).map(|mut request| {
-        allow(&mut request, settings.minimum_rung(), arguments);
-        request.strict_globs = settings.strict_globs();
+        allow(&mut request, &settings, arguments);
         request.environment = environment(&settings);
         request
     }))
@@ -182,10 +190,12 @@ fn environment(settings: &Settings) -> Option<Vec<(OsString, OsString)>> {
     settings.environment_policy().map(|policy| policy.apply(env::variables(), true))
 }
 
-/// A caller's own minimum raises the operator's, and never lowers it.
-fn allow(request: &mut LaunchRequest, configured: Rung, arguments: &SandboxArguments) {
+/// What a caller asks for raises what the operator does, and never lowers it.
+fn allow(request: &mut LaunchRequest, settings: &Settings, arguments: &SandboxArguments) {
+    let configured = settings.minimum_rung();
     let asked = arguments.minimum_rung.unwrap_or(configured);
     request.minimum_rung = asked.or_stronger(configured);
+    request.strict_globs = settings.strict_globs() || arguments.deny_glob.is_some();
 }
 
 fn request(

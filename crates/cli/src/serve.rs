@@ -4,7 +4,8 @@ use std::ffi::OsStr;
 use std::process::ExitCode;
 
 use plenipo_config::{EnvironmentPolicy, Inherit};
-use plenipo_server_workspace::{OperatorPolicy, ServerOptions, serve};
+use plenipo_launch::Rung;
+use plenipo_server_workspace::{OperatorPolicy, Restriction, ServerOptions, serve};
 
 use crate::arguments::Global;
 use crate::env;
@@ -17,6 +18,7 @@ pub(crate) fn workspace(global: &Global) -> Result<ExitCode, Failure> {
     let settings = Settings::of_user(global.config.as_deref())?;
     let mut options = ServerOptions::default();
     give_environment(&mut options, settings.environment_policy());
+    options.restrictions = restrictions(&settings);
     if settings.allow_unsandboxed() {
         options.operator = OperatorPolicy::AllowUnsandboxed;
     }
@@ -24,6 +26,20 @@ pub(crate) fn workspace(global: &Global) -> Result<ExitCode, Failure> {
     runtime.block_on(serve(options)).map(|()| ExitCode::SUCCESS).map_err(|error| {
         Failure::new(Code::Transport, format!("failed to {}", with_sources(&error)))
     })
+}
+
+/// What this server's configuration wants of the launcher, which reads the managed and the usual user's file alone: a file
+/// that was named to this server, or is found by its environment, can ask for more and never for less.
+fn restrictions(settings: &Settings) -> Vec<Restriction> {
+    let mut restrictions = Vec::new();
+    // At least `landlock` is what every rung is.
+    if let Some(rung) = settings.asked_rung().filter(|rung| *rung != Rung::Landlock) {
+        restrictions.push(Restriction::new("--minimum-rung", rung.name(), "sandbox.minimum_rung"));
+    }
+    if settings.strict_globs() {
+        restrictions.push(Restriction::new("--deny-glob", "strict", "sandbox.deny_glob"));
+    }
+    restrictions
 }
 
 /// Without a policy a command gets the few variables that it needs. A policy can take some of these away, add what it

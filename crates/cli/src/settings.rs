@@ -116,6 +116,12 @@ impl Settings {
         }
     }
 
+    /// The rung that some file asks for; absent where none does.
+    pub(crate) fn asked_rung(&self) -> Option<Rung> {
+        let asked = self.layers.iter().any(|(_, config)| config.minimum_rung.is_some());
+        asked.then(|| self.minimum_rung())
+    }
+
     /// Whether deny patterns have to hold for what appears later. Who asks for it has it: nobody takes it away.
     pub(crate) fn strict_globs(&self) -> bool {
         self.layers.iter().any(|(_, config)| config.strict_globs)

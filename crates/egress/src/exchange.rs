@@ -27,6 +27,10 @@ pub(crate) fn serve(stream: TcpStream, slot: &Slot, shared: &Shared) {
     let mut client = Client { stream, buffer: Vec::new(), deadline };
     let outcome = match client.first_byte() {
         Ok(Some(socks::VERSION)) => through_socks(&mut client, slot, shared),
+        Ok(Some(socks::OLD_VERSION)) => {
+            shared.tally.malformed();
+            client.say(&socks::OLD_REFUSAL)
+        }
         Ok(Some(_)) => through_http(&mut client, slot, shared),
         Ok(None) => Ok(()),
         Err(error) => Err(error),
@@ -220,11 +224,7 @@ fn tunnel(
     let relay = Relay::new(&client.stream, server, Check::for_tunnel(&target.host))?;
     match settle(relay.run(first, slot, shared.limits.idle), client, server)? {
         End::OtherName => {
-            shared.tally.refused(
-                target,
-                "server-name",
-                "a TLS client asked for another name in it",
-            );
+            shared.tally.refused(target, "server-name", "the client asked for another name in it");
         }
         End::Finished | End::Idle => {}
     }

@@ -7,6 +7,7 @@ use plenipo_testkit::Fuzz;
 
 use crate::body::BodyEnd;
 use crate::head::{self, Body, Request};
+use crate::requests::{Requests, kind};
 use crate::server_name::{Greeting, greeting};
 use crate::socks;
 
@@ -127,7 +128,8 @@ fn fuzz_server_name() {
         let whole = greeting(input);
         if let Some(less) = input.get(..input.len().saturating_sub(1)) {
             let before = greeting(less);
-            let settled = matches!(before, Greeting::Named(_) | Greeting::Nameless);
+            let settled =
+                matches!(before, Greeting::Named(_) | Greeting::Nameless | Greeting::NotTls);
             assert!(!settled || before == whole, "{before:?} became {whole:?}");
         }
         match whole {
@@ -137,5 +139,32 @@ fn fuzz_server_name() {
             }
             other => format!("{other:?}"),
         }
+    });
+}
+
+/// However the requests of a tunnel arrive, the same of them goes on, and none of them names another host.
+#[test]
+fn fuzz_requests() {
+    const OWN: &str = "a.org";
+    Fuzz::of(&corpus("requests"), &WORDS).run(|input| {
+        let host = Host::parse(OWN).unwrap();
+        let at_once = Requests::to(host.clone()).take(input);
+        let mut by_byte = Requests::to(host);
+        let piecewise: Result<Vec<Vec<u8>>, _> =
+            input.iter().map(|byte| by_byte.take(&[*byte])).collect();
+        assert_eq!(at_once.is_err(), piecewise.is_err());
+        let (Ok(at_once), Ok(piecewise)) = (at_once, piecewise) else { return (kind(input), 0) };
+        assert_eq!(at_once, piecewise.concat());
+        assert!(input.starts_with(&at_once));
+        let mut headers = [httparse::EMPTY_HEADER; 160];
+        let mut first = httparse::Request::new(&mut headers);
+        if first.parse(&at_once).is_ok_and(|status| status.is_complete()) {
+            let hosts = first.headers.iter().filter(|h| h.name.eq_ignore_ascii_case("host"));
+            for host in hosts {
+                let value = std::str::from_utf8(host.value).unwrap().to_ascii_lowercase();
+                assert!(value.trim().starts_with(OWN), "{value}");
+            }
+        }
+        (kind(input), at_once.len().min(8))
     });
 }

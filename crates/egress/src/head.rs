@@ -51,13 +51,18 @@ pub(crate) struct Malformed {
     pub(crate) reason: &'static str,
 }
 
+/// Room for as many as a head may have.
+pub(crate) fn headers_of<'a>() -> [httparse::Header<'a>; MAX_HEADERS] {
+    [httparse::EMPTY_HEADER; MAX_HEADERS]
+}
+
 fn bad(reason: &'static str) -> Malformed {
     Malformed { status: "400 Bad Request", reason }
 }
 
 /// Parses what has arrived. `None`: the head is not complete. With it, how many bytes it took.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Option<(Request, usize)>, Malformed> {
-    let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
+    let mut headers = headers_of();
     let mut request = httparse::Request::new(&mut headers);
     let length = match request.parse(bytes) {
         Ok(httparse::Status::Complete(length)) => length,
@@ -102,7 +107,7 @@ fn absolute(url: &str) -> Result<(Target, &str), Malformed> {
 }
 
 /// `host`, `host:port`, `[v6]:port`; no user, no password.
-fn authority(text: &str) -> Result<(Host, Option<u16>), Malformed> {
+pub(crate) fn authority(text: &str) -> Result<(Host, Option<u16>), Malformed> {
     let after_brackets = text.rfind(']').map_or(0, |bracket| bracket + 1);
     let colon = text.get(after_brackets..).and_then(|rest| rest.find(':'));
     let (host, port) = match colon.and_then(|colon| text.split_at_checked(after_brackets + colon)) {
@@ -121,7 +126,7 @@ fn port(digits: &str) -> Option<u16> {
     digits.parse().ok().filter(|port| plain && *port > 0)
 }
 
-fn body(headers: &[httparse::Header<'_>]) -> Result<Body, Malformed> {
+pub(crate) fn body(headers: &[httparse::Header<'_>]) -> Result<Body, Malformed> {
     let all = |name: &str| -> Vec<&[u8]> {
         let named = headers.iter().filter(|header| header.name.eq_ignore_ascii_case(name));
         named.map(|header| header.value).collect()

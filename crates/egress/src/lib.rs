@@ -21,6 +21,7 @@ mod exchange;
 mod head;
 mod proxy;
 mod relay;
+mod requests;
 mod server_name;
 mod slots;
 mod socks;

@@ -9,6 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use crate::body::BodyEnd;
+use crate::requests::{self, Kind, OtherName, Requests};
 use crate::server_name::{Greeting, greeting};
 use crate::slots::Slot;
 
@@ -18,11 +19,13 @@ const CHUNK: usize = 64 * 1024;
 #[derive(Debug)]
 pub(crate) enum Check {
     Nothing,
-    /// Held back until it is clear that a TLS client asks for no other name.
+    /// Held back until it is clear that the client asks for no other name.
     ServerName {
         host: Host,
         held: Vec<u8>,
     },
+    /// Held back, request by request, until it is clear that none is for another name.
+    Requests(Requests),
     /// Ends where the request's body does.
     Body(BodyEnd),
 }
@@ -108,6 +111,7 @@ impl<'a> Relay<'a> {
             {
                 if bytes.is_empty() {
                     (self.up.ended, self.client_closed) = (true, true);
+                    self.let_go();
                 } else if self.take(bytes)? == Verdict::OtherName {
                     return Ok(End::OtherName);
                 }
@@ -115,6 +119,12 @@ impl<'a> Relay<'a> {
             if self.down.wants_bytes()
                 && let Some(bytes) = read(self.server)?
             {
+                if let Check::Requests(requests) = &mut self.check {
+                    match requests.answered(&bytes) {
+                        Ok(mut more) => self.up.buffer.append(&mut more),
+                        Err(OtherName) => return Ok(End::OtherName),
+                    }
+                }
                 self.down.ended = bytes.is_empty();
                 self.down.buffer = bytes;
             }
@@ -131,12 +141,22 @@ impl<'a> Relay<'a> {
                     Greeting::Incomplete => {}
                     Greeting::Named(named) if named != *host => return Ok(Verdict::OtherName),
                     Greeting::Malformed => return Ok(Verdict::OtherName),
-                    Greeting::Nameless | Greeting::Named(_) => {
+                    Greeting::NotTls if requests::kind(held) == Kind::Undecided => {}
+                    Greeting::NotTls if requests::kind(held) == Kind::Http => {
+                        let held = std::mem::take(held);
+                        self.check = Check::Requests(Requests::to(host.clone()));
+                        return self.take(held);
+                    }
+                    Greeting::NotTls | Greeting::Nameless | Greeting::Named(_) => {
                         self.up.buffer = std::mem::take(held);
                         self.check = Check::Nothing;
                     }
                 }
             }
+            Check::Requests(requests) => match requests.take(&bytes) {
+                Ok(passed) => self.up.buffer = passed,
+                Err(OtherName) => return Ok(Verdict::OtherName),
+            },
             Check::Body(end) => {
                 let taken = end.take(&bytes).map_err(|_| io::ErrorKind::InvalidData)?;
                 bytes.truncate(taken);
@@ -145,6 +165,15 @@ impl<'a> Relay<'a> {
             }
         }
         Ok(Verdict::Fine)
+    }
+
+    /// Passes on what was too short to tell: without a whole line it is no request.
+    fn let_go(&mut self) {
+        if let Check::ServerName { held, .. } = &mut self.check
+            && greeting(held) == Greeting::NotTls
+        {
+            self.up.buffer = std::mem::take(held);
+        }
     }
 
     /// Waits for one of the two to be ready for what is wanted of it; false when that took too long.

@@ -7,6 +7,10 @@ use plenipo_policy::Host;
 /// A ClientHello has less; what has more is none that this proxy lets through.
 const MAX_BYTES: usize = 64 * 1024;
 const HANDSHAKE: u8 = 22;
+/// Change of cipher, alert, application data, heartbeat.
+const OTHER_RECORDS: [u8; 4] = [20, 21, 23, 24];
+/// Of SSL 3.0 and all versions of TLS.
+const MAJOR_VERSION: u8 = 3;
 const CLIENT_HELLO: u8 = 1;
 const RECORD_HEADER: usize = 5;
 const SERVER_NAME: u16 = 0;
@@ -17,7 +21,9 @@ const HOST_NAME: u8 = 0;
 pub(crate) enum Greeting {
     /// More bytes are needed.
     Incomplete,
-    /// Not TLS, or without a name.
+    /// Another protocol.
+    NotTls,
+    /// TLS without a name.
     Nameless,
     Named(Host),
     /// It begins like TLS and cannot be read.
@@ -26,10 +32,16 @@ pub(crate) enum Greeting {
 
 /// Looks at the first bytes that a client sends.
 pub(crate) fn greeting(bytes: &[u8]) -> Greeting {
-    match bytes.first() {
-        None => return Greeting::Incomplete,
-        Some(&HANDSHAKE) => {}
-        Some(_) => return Greeting::Nameless,
+    match bytes {
+        [] => return Greeting::Incomplete,
+        [HANDSHAKE, ..] => {}
+        // Other records of TLS, which a client does not begin with and some servers would skip.
+        [first, rest @ ..] if OTHER_RECORDS.contains(first) => match rest.first() {
+            None => return Greeting::Incomplete,
+            Some(&MAJOR_VERSION) => return Greeting::Malformed,
+            Some(_) => return Greeting::NotTls,
+        },
+        _ => return Greeting::NotTls,
     }
     let Some((message, whole)) = handshake(bytes) else { return Greeting::Malformed };
     match client_hello(&message) {
@@ -55,7 +67,7 @@ fn handshake(bytes: &[u8]) -> Option<(Vec<u8>, bool)> {
             return Some((message, true));
         }
         let length = usize::from(u16::from_be_bytes([*high, *low]));
-        if *major != 3 || length == 0 {
+        if *major != MAJOR_VERSION || length == 0 {
             return None;
         }
         message.extend_from_slice(payload.get(..length).unwrap_or(payload));
@@ -191,9 +203,10 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_not_tls_or_has_no_name_is_nameless() {
-        assert_eq!(greeting(b"GET / HTTP/1.1\r\n"), Greeting::Nameless);
-        assert_eq!(greeting(b"SSH-2.0-x\r\n"), Greeting::Nameless);
+    fn what_is_not_tls_is_told_from_tls_without_a_name() {
+        assert_eq!(greeting(b"GET / HTTP/1.1\r\n"), Greeting::NotTls);
+        assert_eq!(greeting(b"SSH-2.0-x\r\n"), Greeting::NotTls);
+        assert_eq!(greeting(&[20, 1, 2]), Greeting::NotTls);
         assert_eq!(greeting(&hello(&extension(10, &[]), 512)), Greeting::Nameless);
         assert_eq!(greeting(&hello(&[], 512)), Greeting::Nameless);
     }
@@ -217,6 +230,9 @@ pub(crate) mod tests {
             hello(&server_name_extension(b"evil.com\0.ok.com"), 512),
             hello(&server_name_extension(b""), 512),
             hello(&[0, 0, 255, 255], 512),
+            [&[20, 3, 3, 0, 1, 1][..], &hello_for("evil.com")].concat(),
+            [&[21, 3, 1, 0, 2, 1, 0][..], &hello_for("evil.com")].concat(),
+            vec![23, 3],
             vec![HANDSHAKE, 3, 1, 0, 0],
             vec![HANDSHAKE, 9, 1, 0, 1, 1],
             vec![HANDSHAKE, 3, 1, 0, 1, 2],

@@ -19,6 +19,11 @@ pub(crate) const GREETED: [u8; 2] = [VERSION, NO_AUTHENTICATION];
 /// The answer to one that does not.
 pub(crate) const NO_METHOD: [u8; 2] = [VERSION, 0xff];
 
+/// The first byte of a client that speaks version 4 (or 4a), and this proxy's whole answer to it: request rejected. That
+/// version's names end where a zero byte stands, and it has no word for IPv6.
+pub(crate) const OLD_VERSION: u8 = 4;
+pub(crate) const OLD_REFUSAL: [u8; 8] = [0, 91, 0, 0, 0, 0, 0, 0];
+
 /// How a request ended: RFC 1928, section 6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]

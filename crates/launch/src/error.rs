@@ -143,8 +143,9 @@ impl LaunchError {
         Self { source: Some(source), ..Self::new(kind, message) }
     }
 
+    /// Adds what a person can do about it.
     #[must_use]
-    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }

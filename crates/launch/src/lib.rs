@@ -40,6 +40,7 @@ mod plan;
 mod prepare;
 mod protections;
 mod report;
+#[cfg(target_os = "linux")]
 mod resolve;
 mod rung;
 #[cfg(target_os = "linux")]

@@ -178,8 +178,10 @@ fn open_directory(parent: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, Errno
 }
 
 fn mark(directory: &OwnedFd) -> Result<(), Errno> {
-    // A default access control list may have taken bits away.
-    fs::fchmod(directory, Mode::from_raw_mode(MODE))?;
+    // A default access control list may have taken bits away. (A change of mode is written to disk; a look is not.)
+    if fs::fstat(directory)?.st_mode & PERMISSIONS != MODE {
+        fs::fchmod(directory, Mode::from_raw_mode(MODE))?;
+    }
     let time = Timespec { tv_sec: MARK_SECONDS, tv_nsec: 0 };
     fs::futimens(directory, &Timestamps { last_access: time, last_modification: time })
 }

@@ -9,12 +9,13 @@
 //! directory can't be renamed away from the carve-out below it, and still no mount boundary is in the way of renames
 //! inside the root.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use plenipo_policy::Access;
 use serde::{Deserialize, Serialize};
 
-use crate::tree::{Grant, GrantTree, Identity, Kind};
+use crate::tree::{Grant, GrantTree, Identity, Kind, is_at_or_below};
 
 /// What holds at `/`, before any other rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,22 +83,28 @@ pub(crate) fn plan(tree: &GrantTree, links: &[(PathBuf, PathBuf)], cwd: &Path) -
         Some(Access::Read) => Base::Readable,
         Some(Access::Deny) | None => Base::Empty,
     };
-    let covers: Vec<Cover> = tree
-        .changes()
-        .filter(|(path, _)| path.parent().is_some())
-        .map(|(path, grant)| cover(tree, path, grant))
+    let changes: Vec<(&Path, &Grant)> = tree.changes().collect();
+    let mut openings = openings(base, &changes);
+    let covers: Vec<Cover> = changes
+        .iter()
+        .filter(|(path, _)| *path != Path::new("/"))
+        .map(|(path, grant)| cover(path, grant, &mut openings))
         .collect();
     let of_access = |access: Access| -> Vec<PathBuf> {
-        let granted = tree.changes().filter(|(_, grant)| grant.access == access);
+        let granted = changes.iter().filter(|(_, grant)| grant.access == access);
         granted.map(|(path, _)| path.to_path_buf()).collect()
     };
     let mut readable = of_access(Access::Read);
     if base != Base::Empty {
         readable = vec![PathBuf::from("/")];
     }
+    let of_root = openings.remove(Path::new("/")).unwrap_or_default();
     LaunchPlan {
         base,
-        root_openings: if base == Base::Empty { root_openings(tree, links) } else { Vec::new() },
+        root_openings: match base {
+            Base::Empty => root_openings(tree, of_root, links),
+            Base::Readable | Base::Writable => Vec::new(),
+        },
         pins: pins(tree, &covers),
         covers,
         writable: of_access(Access::Write),
@@ -106,40 +113,52 @@ pub(crate) fn plan(tree: &GrantTree, links: &[(PathBuf, PathBuf)], cwd: &Path) -
     }
 }
 
-fn cover(tree: &GrantTree, path: &Path, grant: &Grant) -> Cover {
+/// Mount points for granted places, by the path of the rule that each of them is in.
+type Openings<'a> = HashMap<&'a Path, Vec<Opening>>;
+
+/// What has to be there in masks and in an empty root. `changes` has parents first.
+fn openings<'a>(base: Base, changes: &[(&'a Path, &Grant)]) -> Openings<'a> {
+    let mut all = Openings::new();
+    if base != Base::Empty && changes.iter().all(|(_, grant)| grant.access != Access::Deny) {
+        return all; // nothing hides anything
+    }
+    let mut above: Vec<&Path> = Vec::new();
+    for (path, grant) in changes {
+        while above.last().is_some_and(|above| !is_at_or_below(path, above)) {
+            above.pop();
+        }
+        let nearest = above.last().copied().unwrap_or(Path::new("/"));
+        above.push(path);
+        if grant.access == Access::Deny || *path == nearest {
+            continue;
+        }
+        if let Ok(relative) = path.strip_prefix(nearest) {
+            let (relative, kind) = (relative.to_path_buf(), grant.kind);
+            all.entry(nearest).or_default().push(Opening::MountPoint { relative, kind });
+        }
+    }
+    all
+}
+
+fn cover(path: &Path, grant: &Grant, openings: &mut Openings<'_>) -> Cover {
     let action = match grant.access {
-        Access::Deny => Action::Mask { openings: openings(tree, path) },
+        Access::Deny => Action::Mask { openings: openings.remove(path).unwrap_or_default() },
         access => Action::Show { read_only: access != Access::Write },
     };
     Cover { path: path.to_path_buf(), kind: grant.kind, identity: grant.identity, action }
 }
 
-/// Mount points for granted places whose nearest rule above is the one at `above`.
-fn openings(tree: &GrantTree, above: &Path) -> Vec<Opening> {
-    let granted = tree.changes().filter(|(path, grant)| {
-        grant.access != Access::Deny && *path != above && nearest_change_above(tree, path) == above
-    });
-    granted
-        .filter_map(|(path, grant)| {
-            let relative = path.strip_prefix(above).ok()?.to_path_buf();
-            Some(Opening::MountPoint { relative, kind: grant.kind })
-        })
-        .collect()
-}
-
-/// A rule that changes nothing makes no cover, so nothing can stand on it.
-fn nearest_change_above<'a>(tree: &GrantTree, path: &'a Path) -> &'a Path {
-    let root = Path::new("/");
-    path.ancestors().skip(1).find(|ancestor| tree.is_change(ancestor)).unwrap_or(root)
-}
-
-fn root_openings(tree: &GrantTree, links: &[(PathBuf, PathBuf)]) -> Vec<Opening> {
+fn root_openings(
+    tree: &GrantTree,
+    granted: Vec<Opening>,
+    links: &[(PathBuf, PathBuf)],
+) -> Vec<Opening> {
     let root = Path::new("/");
     let mut all: Vec<Opening> = OWN_MOUNTS
         .iter()
         .map(|name| Opening::MountPoint { relative: name.into(), kind: Kind::Directory })
         .collect();
-    all.extend(openings(tree, root));
+    all.extend(granted);
     for (place, text) in links {
         let hidden = !matches!(tree.access(place), Some(Access::Read | Access::Write));
         let Ok(relative) = place.strip_prefix(root) else { continue };
@@ -153,11 +172,16 @@ fn root_openings(tree: &GrantTree, links: &[(PathBuf, PathBuf)]) -> Vec<Opening>
 
 /// Directories in writable places above a cover. The covered places themselves can't be moved: they are mount points.
 fn pins(tree: &GrantTree, covers: &[Cover]) -> Vec<PathBuf> {
-    let mut pins: Vec<PathBuf> = covers
-        .iter()
-        .flat_map(|cover| tree.movable_ancestors(&cover.path))
-        .filter(|path| covers.iter().all(|cover| cover.path != *path))
-        .collect();
+    let mut pins = Vec::new();
+    let mut last = None;
+    for cover in covers {
+        let directory = cover.path.parent().map(Path::as_os_str);
+        if last != Some(directory) {
+            let movable = tree.movable_ancestors(&cover.path).into_iter();
+            pins.extend(movable.filter(|path| !tree.is_change(path)));
+        }
+        last = Some(directory);
+    }
     pins.sort();
     pins.dedup();
     pins
@@ -183,7 +207,7 @@ impl LaunchPlan {
 
     /// Whether the command may write at `path`, which is real.
     pub(crate) fn is_writable(&self, path: &Path) -> bool {
-        let deepest = self.covers.iter().rev().find(|cover| path.starts_with(&cover.path));
+        let deepest = self.covers.iter().rev().find(|cover| is_at_or_below(path, &cover.path));
         match deepest.map(|cover| &cover.action) {
             Some(action) => *action == Action::Show { read_only: false },
             None => self.base == Base::Writable,

@@ -102,6 +102,14 @@ impl PermissionTables {
         }
     }
 
+    /// What is wrong with each profile whatever directory it is used in: whom it extends, what its network is.
+    pub fn faults(&self) -> impl Iterator<Item = ConfigError> {
+        self.tables.iter().filter_map(|(name, table)| {
+            let merged = self.inherited(name, table);
+            merged.and_then(|table| table.network.setting()).err()
+        })
+    }
+
     /// The table with everything that it inherits.
     fn inherited(&self, name: &str, table: &ProfileTable) -> Result<ProfileTable, ConfigError> {
         let mut chain = vec![name];
@@ -239,20 +247,20 @@ impl NetworkTable {
     }
 
     fn setting(&self) -> Result<Network, ConfigError> {
+        let limited = self.mode == Some(NetworkMode::Limited);
+        if let Some(place) = self.domains_at.as_ref().filter(|_| !limited) {
+            let mode = if self.mode.is_some() { "`mode` is full" } else { "`mode` is not set" };
+            let reason = format!("only a limited network can be held to domains, and {mode}");
+            let hint = "set mode = \"limited\" in the same table, or take `domains` out";
+            return Err(place.fault(ConfigErrorKind::Contradiction, reason).with_hint(hint));
+        }
         match (self.enabled, self.mode) {
             (Some(false), _) | (None, None | Some(NetworkMode::Full)) => Ok(Network::Restricted),
             (_, Some(NetworkMode::Limited)) => {
                 let hosts = self.domains.iter().map(|(host, access)| (host.clone(), *access));
                 Ok(Network::Limited(hosts.collect()))
             }
-            (Some(true), _) => match &self.domains_at {
-                Some(place) => {
-                    let reason = "only a limited network can be held to domains";
-                    let hint = "set mode = \"limited\" in the same table";
-                    Err(place.fault(ConfigErrorKind::NotSupported, reason).with_hint(hint))
-                }
-                None => Ok(Network::Enabled),
-            },
+            (Some(true), _) => Ok(Network::Enabled),
         }
     }
 }

@@ -200,6 +200,8 @@ pub struct ConfigError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConfigErrorKind {
+    /// Two keys of one table, or of a table and what it extends, cannot both hold.
+    Contradiction,
     /// Not TOML.
     Malformed,
     /// A value has the wrong type.

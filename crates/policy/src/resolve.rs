@@ -96,7 +96,7 @@ impl PermissionProfile {
 struct Resolver<'a> {
     cwd: &'a Path,
     max_depth: Option<NonZeroUsize>,
-    rules: BTreeMap<PathBuf, Rule>,
+    rules: BTreeMap<Vec<u8>, Rule>,
     deny_globs: Vec<DenyGlob>,
     ignored: Vec<String>,
     /// What `slash_tmp` entries grant.
@@ -179,8 +179,9 @@ impl<'a> Resolver<'a> {
     /// At equal path the stronger access wins; a deny keeps the stronger missing behaviour of the
     /// two, since it grants nothing that the weaker rule withheld.
     fn add(&mut self, rule: Rule) {
-        let Some(present) = self.rules.get_mut(&rule.path) else {
-            self.rules.insert(rule.path.clone(), rule);
+        let key = native::sort_key(&rule.path);
+        let Some(present) = self.rules.get_mut(&key) else {
+            self.rules.insert(key, rule);
             return;
         };
         let strictest = present.missing.max(rule.missing);
@@ -302,7 +303,11 @@ fn add_readable_roots(policy: &mut SandboxPolicy, roots: &[PathBuf]) -> Result<(
 }
 
 fn shallow_to_deep(mut rules: Vec<Rule>) -> Vec<Rule> {
-    rules.sort_by_cached_key(|rule| (rule.path.components().count(), rule.path.clone()));
+    rules.sort_by_cached_key(|rule| {
+        let key = native::sort_key(&rule.path);
+        let depth = if key.is_empty() { 0 } else { 1 + key.iter().filter(|b| **b == 0).count() };
+        (depth, key)
+    });
     rules
 }
 

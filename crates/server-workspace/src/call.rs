@@ -12,7 +12,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::arguments::RunArguments;
 use crate::enforcement::Enforcement;
-use crate::probe::Probes;
+use crate::options::Restriction;
+use crate::probe::{Help, Probes, REPORT};
 use crate::progress::Progress;
 use crate::protocol::{Era, Failure};
 use crate::result::{ToolResult, report_budget, stream_budget};
@@ -113,11 +114,16 @@ impl Call {
         let authority = self.authority.map_err(|error| NotRun::malformed(&error))?;
         let Prepared { command, directory } = prepare(&authority, arguments.argv, &shared.options)?;
         let sandboxed = command.is_sandboxed();
-        let reporting = sandboxed
-            && tokio::select! {
-                can_report = shared.probes.can_report(&command) => can_report,
+        let help = if sandboxed {
+            tokio::select! {
+                help = shared.probes.help(&command) => help,
                 _ = &mut *cancelled => return Ok(None),
-            };
+            }
+        } else {
+            Help::default()
+        };
+        let reporting = help.lists(REPORT);
+        let command = restrict(command, &shared.options.restrictions, &help)?;
         let program = command.program().to_string_lossy().into_owned();
         let limits = Limits {
             timeout: arguments.timeout,
@@ -156,6 +162,29 @@ fn prepare(
         _ => None,
     };
     Ok(Prepared { command, directory })
+}
+
+/// Asks the launcher for what the operator wants it to hold beyond the state.
+fn restrict(
+    command: SandboxedCommand,
+    restrictions: &[Restriction],
+    help: &Help,
+) -> Result<SandboxedCommand, NotRun> {
+    if !command.is_sandboxed() {
+        return Ok(command);
+    }
+    restrictions.iter().try_fold(command, |command, Restriction { option, value, key }| {
+        if help.lists(option) {
+            return Ok(command.with_restriction(option, value));
+        }
+        let launcher = text::name(&command.program().to_string_lossy());
+        Err(NotRun {
+            message: format!(
+                "refused: the launcher `{launcher}` has no `{option}`, which `{key}` of the configuration needs"
+            ),
+            hint: Some(format!("use a launcher that has it, or take `{key}` out")),
+        })
+    })
 }
 
 /// Whether the operator's additions can be given to commands at all.

@@ -62,6 +62,6 @@ mod tool;
 mod watch;
 
 pub use error::{ServeError, ServeErrorKind};
-pub use options::ServerOptions;
+pub use options::{Restriction, ServerOptions};
 pub use plenipo_authority::OperatorPolicy;
 pub use stdio::{serve, serve_on};

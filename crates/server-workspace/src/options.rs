@@ -20,6 +20,8 @@ pub struct ServerOptions {
     /// Variables that every command gets in addition; never `HOME`, `TMPDIR`, `XDG_*` or
     /// `PLENIPO_*`.
     pub additions: Vec<(OsString, OsString)>,
+    /// What the launcher is asked to hold beyond the state.
+    pub restrictions: Vec<Restriction>,
     /// The longest message in bytes, in both directions: a longer request is refused, and the
     /// output in a result is cut so that the answer stays below.
     pub max_message_bytes: usize,
@@ -31,7 +33,27 @@ impl Default for ServerOptions {
             operator: OperatorPolicy::RequireLauncher,
             inherited_environment: Vec::new(),
             additions: Vec::new(),
+            restrictions: Vec::new(),
             max_message_bytes: DEFAULT_MAX_MESSAGE_BYTES,
         }
+    }
+}
+
+/// An option of the launcher that can only restrict. A launcher that does not have it runs nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Restriction {
+    /// With its dashes: `--minimum-rung`.
+    pub option: &'static str,
+    /// What it is set to.
+    pub value: String,
+    /// The key of the configuration that asks for it, for errors.
+    pub key: &'static str,
+}
+
+impl Restriction {
+    /// Sets `option` to `value`, because of `key`.
+    pub fn new(option: &'static str, value: impl Into<String>, key: &'static str) -> Self {
+        Self { option, value: value.into(), key }
     }
 }

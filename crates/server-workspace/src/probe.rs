@@ -1,7 +1,6 @@
-//! Whether a launcher can report what it enforced.
+//! Which options a launcher has beyond the launcher contract: reporting, and restricting further.
 //!
-//! `--report-fd` is no part of the launcher contract, so a launcher is asked once, by
-//! `sandbox --help`, and its answer is kept with the identity of its file.
+//! A launcher is asked once, by `sandbox --help`, and its answer is kept with the identity of its file.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -18,7 +17,7 @@ use tokio::time::timeout;
 use crate::output::Stream;
 use crate::spawn::start_program;
 
-const OPTION: &[u8] = b"--report-fd";
+pub(crate) const REPORT: &str = "--report-fd";
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 const HELP_BYTES: usize = 64 * 1024;
 /// Launchers remembered; a host has one, or two around an upgrade.
@@ -27,16 +26,19 @@ const REMEMBERED: usize = 16;
 /// Path, then device, inode, size, mtime and ctime (seconds, nanoseconds each).
 type Identity = (OsString, [i128; 7]);
 
-/// What is known about launchers. A launcher that did not answer in 2 s counts as one that cannot
-/// report, until its file changes.
+/// What is known about launchers. A launcher that did not answer in 2 s counts as one without any
+/// option, until its file changes.
 #[derive(Debug, Default)]
-pub(crate) struct Probes(Mutex<HashMap<Identity, Arc<OnceCell<bool>>>>);
+pub(crate) struct Probes(Mutex<HashMap<Identity, Arc<OnceCell<Help>>>>);
+
+/// What a launcher says of itself.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Help(Arc<[u8]>);
 
 impl Probes {
-    /// Whether the launcher of `command` lists `--report-fd`. Calls that ask at the same time share
-    /// one probe.
-    pub(crate) async fn can_report(&self, command: &SandboxedCommand) -> bool {
-        let Some(identity) = identity(command) else { return false };
+    /// The help of `command`'s launcher. Calls that ask at the same time share one probe.
+    pub(crate) async fn help(&self, command: &SandboxedCommand) -> Help {
+        let Some(identity) = identity(command) else { return Help::default() };
         let answer = {
             let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             if known.len() >= REMEMBERED && !known.contains_key(&identity) {
@@ -44,7 +46,16 @@ impl Probes {
             }
             Arc::clone(known.entry(identity).or_default())
         };
-        *answer.get_or_init(|| ask(command)).await
+        answer.get_or_init(|| ask(command)).await.clone()
+    }
+}
+
+impl Help {
+    /// Whether it has the option as a word of its own.
+    pub(crate) fn lists(&self, option: &str) -> bool {
+        self.0
+            .split(|byte| !byte.is_ascii_alphanumeric() && *byte != b'-')
+            .any(|word| word == option.as_bytes())
     }
 }
 
@@ -58,10 +69,10 @@ fn identity(command: &SandboxedCommand) -> Option<Identity> {
     Some((program.to_owned(), [device, inode, size, mtime, mtime_nsec, ctime, ctime_nsec]))
 }
 
-async fn ask(command: &SandboxedCommand) -> bool {
+async fn ask(command: &SandboxedCommand) -> Help {
     let args = ["sandbox", "--help"].map(AsRef::as_ref);
     let Ok(mut started) = start_program(command.program(), &args, command.environment()) else {
-        return false;
+        return Help::default();
     };
     // Reading it all keeps a launcher from failing on a closed pipe; the group ends with `started`.
     let mut help = Stream::new(started.stdout.take(), HELP_BYTES);
@@ -74,12 +85,10 @@ async fn ask(command: &SandboxedCommand) -> bool {
             }
         }
     };
-    timeout(PROBE_TIMEOUT, reading).await.is_ok() && lists_option(help.into_captured().beginning())
-}
-
-/// Whether `help` has the option as a word of its own.
-fn lists_option(help: &[u8]) -> bool {
-    help.split(|byte| !byte.is_ascii_alphanumeric() && *byte != b'-').any(|word| word == OPTION)
+    match timeout(PROBE_TIMEOUT, reading).await {
+        Ok(()) => Help(help.into_captured().beginning().into()),
+        Err(_) => Help::default(),
+    }
 }
 
 #[cfg(test)]
@@ -89,10 +98,10 @@ mod tests {
     #[test]
     fn only_the_whole_option_counts() {
         for help in ["  --report-fd <FD>", "[--report-fd=N]", "x\n\t--report-fd"] {
-            assert!(lists_option(help.as_bytes()), "{help}");
+            assert!(Help(help.as_bytes().into()).lists(REPORT), "{help}");
         }
         for help in ["", "--report-fds", "--report", "--no--report-fd", "report-fd"] {
-            assert!(!lists_option(help.as_bytes()), "{help}");
+            assert!(!Help(help.as_bytes().into()).lists(REPORT), "{help}");
         }
     }
 }

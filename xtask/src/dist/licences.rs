@@ -17,9 +17,22 @@ const RUNTIME: &str = "\
 The Rust standard library is licensed under MIT OR Apache-2.0, with parts under other permissive licences:
 https://github.com/rust-lang/rust/blob/master/COPYRIGHT
 
-The GNU C library is licensed under the LGPL, version 2.1 or later, and is linked in statically. Its sources are those of
-the distribution that the release was built on; this project's sources and `cargo xtask dist` relink the executable with
-a changed version: https://sourceware.org/glibc/
+musl, the C library, is licensed under MIT (https://musl.libc.org/):
+
+Copyright © 2005-2020 Rich Felker, et al.
+
+Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated documentation
+files (the \"Software\"), to deal in the Software without restriction, including without limitation the rights to use, copy,
+modify, merge, publish, distribute, sublicense, and/or sell copies of the Software, and to permit persons to whom the
+Software is furnished to do so, subject to the following conditions:
+
+The above copyright notice and this permission notice shall be included in all copies or substantial portions of the
+Software.
+
+THE SOFTWARE IS PROVIDED \"AS IS\", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE
+WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR
+COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE,
+ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
 ";
 
 #[derive(Deserialize)]

@@ -34,6 +34,7 @@ struct Sandbox {
     launcher: OsString,
     state: SandboxState,
     report_descriptor: Option<String>,
+    restrictions: Vec<(String, String)>,
 }
 
 impl SandboxedCommand {
@@ -108,6 +109,18 @@ impl SandboxedCommand {
         self
     }
 
+    /// Asks the launcher for more than the state does, with an option of its own that can only
+    /// restrict (`--minimum-rung full`). The option and its value come from the operator's
+    /// configuration, never from a call. Only for a launcher whose `sandbox --help` lists the option.
+    /// No effect on a command that is not sandboxed.
+    #[must_use]
+    pub fn with_restriction(mut self, option: &str, value: &str) -> Self {
+        if let Some(sandbox) = &mut self.sandbox {
+            sandbox.restrictions.push((option.to_owned(), value.to_owned()));
+        }
+        self
+    }
+
     /// The program to start: the launcher, or the command itself when not sandboxed.
     pub fn program(&self) -> &OsStr {
         match &self.sandbox {
@@ -151,7 +164,12 @@ impl Sandbox {
             return Err(Refusal::StateTooLong { bytes, maximum: MAXIMUM_ARGUMENT_BYTES });
         }
         let launcher = launcher.as_str().into();
-        Ok(Some(Self { launcher, state: state.clone(), report_descriptor: None }))
+        Ok(Some(Self {
+            launcher,
+            state: state.clone(),
+            report_descriptor: None,
+            restrictions: Vec::new(),
+        }))
     }
 
     /// The launcher's arguments up to and including `--`.
@@ -159,6 +177,9 @@ impl Sandbox {
         let mut options = vec!["sandbox", "--sandbox-state-json", self.state.as_str()];
         if let Some(number) = &self.report_descriptor {
             options.extend(["--report-fd", number]);
+        }
+        for (option, value) in &self.restrictions {
+            options.extend([option.as_str(), value]);
         }
         options.push("--");
         options.into_iter().map(OsStr::new).collect()

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use plenipo_config::ConfigError;
 use plenipo_config::{Config, Format, Origin, ServerState, parse};
-use plenipo_policy::{PermissionTables, parse_permissions};
+use plenipo_policy::{ConfigErrorKind as ErrorKind, PermissionTables, parse_permissions};
 use serde_json::{Value, json};
 
 use super::print;
@@ -21,6 +21,8 @@ struct Findings {
     faults: Vec<Finding>,
     /// What keeps nothing from working.
     notes: Vec<Finding>,
+    /// Profiles of the files so far, those of the stronger ones first.
+    tables: PermissionTables,
 }
 
 struct Finding {
@@ -44,6 +46,17 @@ impl From<&ConfigError> for Finding {
 }
 
 impl Finding {
+    fn of_profile(file: &str, fault: &plenipo_policy::ConfigError) -> Self {
+        Self {
+            text: fault.to_string(),
+            hint: fault.hint().map(str::to_owned),
+            place: json!({
+                "file": file, "line": null, "key": "permissions",
+                "reason": fault.to_string(), "hint": fault.hint(),
+            }),
+        }
+    }
+
     fn new(file: &str, reason: &str) -> Self {
         Self {
             text: format!("{file}: {reason}"),
@@ -115,16 +128,28 @@ impl Findings {
         if config.format != Format::Plenipo {
             return;
         }
-        let tables = config.permissions_source().map(|text| parse_permissions(text, file));
-        if let Some(Err(fault)) = tables {
-            self.faults.push(Finding {
-                text: fault.to_string(),
-                hint: fault.hint().map(str::to_owned),
-                place: json!({
-                    "file": file, "line": null, "key": "permissions",
-                    "reason": fault.to_string(), "hint": fault.hint(),
-                }),
-            });
+        match config.permissions_source().map(|text| parse_permissions(text, file)) {
+            None => {}
+            Some(Ok(tables)) if config.origin != Origin::Project => {
+                self.tables = std::mem::take(&mut self.tables).or(tables);
+                self.profiles(file);
+            }
+            Some(Ok(_)) => {} // judged beside what it may extend
+            Some(Err(fault)) => self.faults.push(Finding::of_profile(file, &fault)),
+        }
+    }
+
+    /// The profiles of the files so far; each fault is told once.
+    fn profiles(&mut self, file: &str) {
+        for fault in self.tables.faults() {
+            let finding = Finding::of_profile(file, &fault);
+            let list = match fault.kind() {
+                ErrorKind::NotSupported => &mut self.notes,
+                _ => &mut self.faults,
+            };
+            if list.iter().all(|told| told.text != finding.text) {
+                list.push(finding);
+            }
         }
     }
 

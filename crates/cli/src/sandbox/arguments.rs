@@ -60,6 +60,12 @@ pub(crate) struct SandboxArguments {
     #[arg(long, value_name = "NAME", value_parser = rung)]
     pub(crate) minimum_rung: Option<Rung>,
 
+    /// With `strict`, run nothing if a deny pattern would not hold for files that appear later.
+    ///
+    /// Raises what the configuration says (sandbox.deny_glob); cannot lower it.
+    #[arg(long, value_name = "WORD", value_parser = ["strict"])]
+    pub(crate) deny_glob: Option<String>,
+
     /// Build the sandbox, show what it enforces, and run nothing in it; with --json as the report.
     #[arg(long, conflicts_with_all = ["report_fd", "end_report_fd"])]
     pub(crate) explain: bool,
@@ -82,6 +88,7 @@ impl SandboxArguments {
             report_fd: None,
             end_report_fd: None,
             minimum_rung: None,
+            deny_glob: None,
             explain: false,
             command,
         }

@@ -131,18 +131,84 @@ fn a_managed_file_that_others_can_write_is_refused() {
         return;
     }
     let etc = bench.fixture.join("etc");
-    let script = format!(
-        "chmod 666 {0}/plenipo/plenipo.toml; mount --bind {0} /etc && exec {1} call workspace.run command=true",
-        etc.display(),
-        bench.program().display()
+    let run = |words: &str| {
+        let script = format!(
+            "chmod 666 {0}/plenipo/plenipo.toml; mount --bind {0} /etc && exec {1} {words}",
+            etc.display(),
+            bench.program().display()
+        );
+        let mut command = Command::new("unshare");
+        command
+            .args(["-m", "--propagation", "private", "sh", "-c", &script])
+            .current_dir(&bench.workspace);
+        Ran::of(command.output().unwrap())
+    };
+    // A launcher refuses with its own code.
+    for (words, code) in [
+        ("call workspace.run command=true", 2),
+        ("sandbox -P :read-only --report-fd 1 -- touch ran", 125),
+    ] {
+        let ran = run(words);
+        ran.expect(code);
+        assert!(ran.stderr.contains("written by others"), "{}", ran.stderr);
+        assert!(code == 2 || ran.stdout.contains(r#""status":"refused""#), "{}", ran.stdout);
+    }
+}
+
+/// The launcher that the built-in server starts finds its configuration by the passwd file alone. What was said elsewhere
+/// reaches it all the same, where it asks for more.
+#[test]
+fn what_a_named_file_asks_of_the_launcher_reaches_it() {
+    let bench = Bench::new();
+    bench.fixture.file("workspace/x.env", "secret");
+    let profile = "default_permissions = \"p\"\n[permissions.p]\nextends = \":workspace\"\n\
+                   [permissions.p.filesystem.\":workspace_roots\"]\n\"**/*.env\" = \"deny\"\n";
+    let plain = bench.fixture.file("plain.toml", profile);
+    let strict = format!("{profile}[sandbox]\ndeny_glob = \"strict\"\nminimum_rung = \"full\"\n");
+    let strict = bench.fixture.file("strict.toml", strict);
+    let call = |configure: &dyn Fn(&mut Command)| {
+        let mut command = bench.command(["call", "workspace.run", "command=echo ran"]);
+        configure(&mut command);
+        Ran::of(command.output().unwrap())
+    };
+    let allowed = call(&|command| {
+        command.arg("--config").arg(&plain);
+    });
+    assert!(allowed.stdout.contains("ran"), "{allowed:?}");
+    bench.fixture.file("other/.config/plenipo/plenipo.toml", std::fs::read(&strict).unwrap());
+    let home = bench.fixture.join("other");
+    let ways: [&dyn Fn(&mut Command); 3] = [
+        &|command| {
+            command.arg("--config").arg(&strict);
+        },
+        &|command| {
+            command.env("PLENIPO_CONFIG", &strict);
+        },
+        &|command| {
+            command.env("HOME", &home);
+        },
+    ];
+    for configure in ways {
+        let refused = call(configure);
+        assert!(!refused.stdout.contains("ran\n"), "{refused:?}");
+        let said = format!("{}{}", refused.stdout, refused.stderr);
+        assert!(said.contains("sandbox.deny_glob"), "{refused:?}");
+    }
+}
+
+/// Another launcher cannot be asked, so it is not used.
+#[test]
+fn a_launcher_that_cannot_hold_what_is_asked_runs_nothing() {
+    let bench = Bench::new();
+    let launcher = bench.fixture.executable(
+        "launcher",
+        "#!/bin/sh\n[ \"$2\" = --help ] && echo --sandbox-state-json && exit\necho ran\n",
     );
-    let mut command = Command::new("unshare");
-    command
-        .args(["-m", "--propagation", "private", "sh", "-c", &script])
-        .current_dir(&bench.workspace);
-    let ran = Ran::of(command.output().unwrap());
-    ran.expect(2);
-    assert!(ran.stderr.contains("written by others"), "{}", ran.stderr);
+    let text = format!("launcher = {launcher:?}\n[sandbox]\nminimum_rung = \"full\"\n");
+    let config = bench.configuration(&text);
+    let refused = bench.run(["call", "workspace.run", "command=true", "--config", &config]);
+    let said = format!("{}{}", refused.stdout, refused.stderr);
+    assert!(said.contains("sandbox.minimum_rung") && !said.contains("ran\n"), "{refused:?}");
 }
 
 #[test]

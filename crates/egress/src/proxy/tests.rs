@@ -315,7 +315,31 @@ fn a_tunnel_carries_no_other_name_than_its_own() {
     assert_eq!(through(&name, b"no TLS at all"), b"no TLS at all");
     assert_eq!(through(&name, &hello_for("evil.test")), b"", "nothing of it arrived");
     assert_eq!(through(&loopback, &hello_for("any.test")), hello_for("any.test"));
-    assert_eq!(served.refusals(), [("web.test".to_owned(), port, "server-name", 1)]);
+    let before_it = [&[20, 3, 3, 0, 1, 1][..], &hello_for("evil.test")].concat();
+    assert_eq!(through(&name, &before_it), b"", "a record before the greeting");
+    let request = |host: &str| format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes();
+    let (own, evil) = (request("web.test"), request("evil.test"));
+    assert_eq!(through(&name, &[&own[..], &own].concat()), [&own[..], &own].concat());
+    assert_eq!(through(&name, &evil), b"", "a request in the clear");
+    assert_eq!(through(&loopback, &evil), evil);
+    let second = through(&name, &[&own[..], &evil].concat());
+    assert!(
+        !String::from_utf8_lossy(&second).contains("evil"),
+        "the second request of a connection"
+    );
+    assert_eq!(served.refusals(), [("web.test".to_owned(), port, "server-name", 4)]);
+}
+
+#[test]
+fn a_client_of_socks_version_4_is_told_so_in_its_own_words() {
+    let served = served(&[allow("web.test")], &Names::default(), Limits::default());
+    for request in [
+        &b"\x04\x01\x00\x50\x7f\x00\x00\x01me\x00"[..],
+        b"\x04\x01\x00\x50\x00\x00\x00\x01\x00web.test\x00",
+    ] {
+        assert_eq!(served.ask(request), [0, 91, 0, 0, 0, 0, 0, 0]);
+    }
+    assert_eq!(served.proxy.shared.tally.summary().malformed, 2);
 }
 
 fn crate_established() -> &'static [u8] {

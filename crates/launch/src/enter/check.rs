@@ -7,10 +7,11 @@ use rustix::fs::StatVfsMountFlags;
 
 use crate::error::{ErrorKind, LaunchError};
 use crate::plan::{Action, Base, Cover, LaunchPlan};
+use crate::tree::is_at_or_below;
 
 use super::Proc;
 use super::cover::changed;
-use super::view::{View, identity};
+use super::view::{Siblings, View, identity};
 
 /// Refuses if any rule is not in force.
 pub(super) fn verify(plan: &LaunchPlan, proc: Proc) -> Result<(), LaunchError> {
@@ -26,13 +27,27 @@ pub(super) fn verify(plan: &LaunchPlan, proc: Proc) -> Result<(), LaunchError> {
             expect_read_only(&view, path)?;
         }
     }
-    plan.covers.iter().try_for_each(|cover| verify_cover(&view, cover, &plan.covers))
+    let mut siblings = view.siblings();
+    let mut closed: Option<&Path> = None; // by a mask that nothing is open in
+    for cover in &plan.covers {
+        let hidden = closed.is_some_and(|closed| is_at_or_below(&cover.path, closed));
+        verify_cover(&mut siblings, cover, hidden)?;
+        // Parents come first, and what is in them right behind them.
+        if !hidden && matches!(&cover.action, Action::Mask { openings } if openings.is_empty()) {
+            closed = Some(&cover.path);
+        }
+    }
+    Ok(())
 }
 
-fn verify_cover(view: &View, cover: &Cover, all: &[Cover]) -> Result<(), LaunchError> {
+fn verify_cover(
+    siblings: &mut Siblings<'_>,
+    cover: &Cover,
+    hidden: bool,
+) -> Result<(), LaunchError> {
     match &cover.action {
         Action::Show { read_only } => {
-            let place = view.open(&cover.path)?;
+            let place = siblings.open(&cover.path)?;
             let found =
                 identity(&place).map_err(|error| LaunchError::at("look at", &cover.path, error))?;
             if cover.identity.is_some_and(|expected| expected != found) {
@@ -40,15 +55,9 @@ fn verify_cover(view: &View, cover: &Cover, all: &[Cover]) -> Result<(), LaunchE
             }
             if *read_only { is_read_only(&place, &cover.path) } else { Ok(()) }
         }
-        Action::Mask { .. } => {
-            // A mask inside an unreachable mask needs no look.
-            let hidden = all.iter().any(|other| {
-                matches!(&other.action, Action::Mask { openings } if openings.is_empty())
-                    && cover.path != other.path
-                    && cover.path.starts_with(&other.path)
-            });
-            if hidden { Ok(()) } else { expect_masked(view, &cover.path) }
-        }
+        // A mask inside an unreachable mask needs no look.
+        Action::Mask { .. } if hidden => Ok(()),
+        Action::Mask { .. } => expect_masked(&siblings.open(&cover.path)?, &cover.path),
     }
 }
 
@@ -65,12 +74,10 @@ fn is_read_only(place: &OwnedFd, path: &Path) -> Result<(), LaunchError> {
     Err(not_in_force(path, "read-only"))
 }
 
-fn expect_masked(view: &View, path: &Path) -> Result<(), LaunchError> {
+fn expect_masked(place: &OwnedFd, path: &Path) -> Result<(), LaunchError> {
     const READ_OR_WRITE: u32 = 0o666;
-    let place = view.open(path)?;
-    is_read_only(&place, path)?;
-    let stat =
-        rustix::fs::fstat(&place).map_err(|error| LaunchError::at("look at", path, error))?;
+    is_read_only(place, path)?;
+    let stat = rustix::fs::fstat(place).map_err(|error| LaunchError::at("look at", path, error))?;
     if stat.st_mode & READ_OR_WRITE == 0 && stat.st_size <= 4096 {
         return Ok(());
     }

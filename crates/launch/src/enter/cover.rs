@@ -7,7 +7,7 @@ use crate::error::{ErrorKind, LaunchError};
 use crate::plan::{Action, Cover, LaunchPlan};
 use crate::sys::{MountAttributes, set_mount_attributes};
 
-use super::view::{View, attach as attach_at, clone_tree, identity};
+use super::view::{Siblings, View, attach as attach_at, clone_tree, identity};
 
 /// Where nothing under the mount on top can be reached.
 const BURIAL_PLACE: &str = "/proc";
@@ -17,14 +17,18 @@ pub(super) type Slots = Vec<Option<OwnedFd>>;
 
 /// Copies everything granted while the host's mounts are as they were.
 pub(super) fn clone_granted(plan: &LaunchPlan, view: &View) -> Result<Slots, LaunchError> {
-    plan.covers.iter().map(|cover| clone_one(cover, view)).collect()
+    let mut siblings = view.siblings();
+    plan.covers.iter().map(|cover| clone_one(cover, &mut siblings)).collect()
 }
 
-fn clone_one(cover: &Cover, view: &View) -> Result<Option<OwnedFd>, LaunchError> {
+fn clone_one(cover: &Cover, siblings: &mut Siblings<'_>) -> Result<Option<OwnedFd>, LaunchError> {
     let Action::Show { read_only } = &cover.action else { return Ok(None) };
-    let place = view.open(&cover.path)?;
-    expect_unchanged(cover, &place)?;
-    let mount = clone_tree(&place, &cover.path)?;
+    let mount = match cover.identity {
+        // What was copied is looked at: something else at the path, a link too, is not the file of the rule.
+        Some(_) => siblings.clone(&cover.path)?,
+        None => clone_tree(&siblings.open(&cover.path)?, &cover.path)?,
+    };
+    expect_unchanged(cover, &mount)?;
     let attributes =
         MountAttributes { read_only: *read_only, no_devices: true, ..MountAttributes::default() };
     set_mount_attributes(mount.as_fd(), c"", attributes)
@@ -96,12 +100,13 @@ pub(super) fn pin(plan: &LaunchPlan, view: &View) -> Result<(), LaunchError> {
 
 /// Puts every cover in its place, parents first.
 pub(super) fn attach(plan: &LaunchPlan, view: &View, slots: Slots) -> Result<(), LaunchError> {
+    let mut siblings = view.siblings();
     for (cover, slot) in plan.covers.iter().zip(slots) {
         let Some(mount) = slot else {
             let message = format!("nothing was prepared to cover {}", cover.path.display());
             return Err(LaunchError::new(ErrorKind::SelfCheck, message));
         };
-        let place = view.open(&cover.path)?;
+        let place = siblings.open(&cover.path)?;
         if matches!(cover.action, Action::Mask { .. }) {
             // What it hides must be what the rule is about. (A granted place may stand on an opening of a mask.)
             expect_unchanged(cover, &place)?;

@@ -3,9 +3,9 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, Mode};
 use rustix::io::Errno;
-use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags};
 
 use crate::error::{Lack, LaunchError};
 use crate::sys::{MountAttributes, set_mount_attributes};
@@ -57,11 +57,13 @@ pub(super) fn mount_dev(
     let dev = memory("755")?;
     view.attach(&dev, Path::new("/dev"))?;
     for (name, mount) in devices {
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-        let path = Path::new("/dev").join(name);
-        rustix::fs::openat(&dev, name, flags, Mode::RUSR)
-            .map_err(|error| LaunchError::at("make", &path, error))?;
-        view.attach(&mount, &path)?;
+        let path = || Path::new("/dev").join(name);
+        rustix::fs::mknodat(&dev, name, FileType::RegularFile, Mode::RUSR, 0)
+            .map_err(|error| LaunchError::at("make", &path(), error))?;
+        // Nobody else is in this file system yet: the name is what it was made as.
+        let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+        rustix::mount::move_mount(&mount, "", &dev, name, flags)
+            .map_err(|error| LaunchError::at("mount over", &path(), error))?;
     }
     for (name, text) in DEVICE_LINKS {
         let link = || Path::new("/dev").join(name);

@@ -1,7 +1,9 @@
 //! Opening paths the way the command will see them.
 
+use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
@@ -42,10 +44,17 @@ impl View {
     }
 
     pub(super) fn try_open(&self, path: &Path) -> Result<OwnedFd, Errno> {
-        let relative = path.strip_prefix("/").unwrap_or(path);
-        let relative = if relative.as_os_str().is_empty() { Path::new(".") } else { relative };
-        let flags = OFlags::PATH | OFlags::CLOEXEC;
-        rustix::fs::openat2(&self.root, relative, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
+        let bytes = path.as_os_str().as_bytes();
+        let relative = match bytes.strip_prefix(b"/").unwrap_or(bytes) {
+            b"" => b".".as_slice(),
+            relative => relative,
+        };
+        open_below(self.root(), relative)
+    }
+
+    /// For places that come one after the other, those of one directory together.
+    pub(super) fn siblings(&self) -> Siblings<'_> {
+        Siblings { view: self, directory: None }
     }
 
     /// Puts a detached mount over `path`.
@@ -62,6 +71,48 @@ impl View {
             .map_err(step("let go of the old root"))?;
         rustix::process::chdir("/").map_err(step("enter the new root"))
     }
+}
+
+/// Opens each directory once for all the places in it. A directory must not be covered after the first place in it.
+pub(super) struct Siblings<'a> {
+    view: &'a View,
+    directory: Option<(PathBuf, OwnedFd)>,
+}
+
+impl Siblings<'_> {
+    /// The directory of `path` (absolute, real, not `/`) and its name in it.
+    fn split<'p>(&mut self, path: &'p Path) -> Result<(BorrowedFd<'_>, &'p [u8]), LaunchError> {
+        let bytes = path.as_os_str().as_bytes();
+        let separator = bytes.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+        let (above, name) = bytes.split_at_checked(separator).unwrap_or((b"", bytes));
+        let above = Path::new(OsStr::from_bytes(if above.is_empty() { b"/" } else { above }));
+        let known = self.directory.as_ref().map(|(known, _)| known.as_os_str());
+        if known != Some(above.as_os_str()) {
+            self.directory = Some((above.to_path_buf(), self.view.open(above)?));
+        }
+        match &self.directory {
+            Some((_, directory)) => Ok((directory.as_fd(), name.get(1..).unwrap_or(name))),
+            None => Err(LaunchError::at("open", above, Errno::BADF)),
+        }
+    }
+
+    /// The same as [`View::open`].
+    pub(super) fn open(&mut self, path: &Path) -> Result<OwnedFd, LaunchError> {
+        let (directory, name) = self.split(path)?;
+        open_below(directory, name).map_err(|error| LaunchError::at("open", path, error))
+    }
+
+    /// A detached copy of the mount tree at `path`. If that is a symbolic link, it is a copy of the link itself: the caller
+    /// has to look what it got.
+    pub(super) fn clone(&mut self, path: &Path) -> Result<OwnedFd, LaunchError> {
+        let (directory, name) = self.split(path)?;
+        clone_below(directory, Path::new(OsStr::from_bytes(name)), path)
+    }
+}
+
+fn open_below(directory: BorrowedFd<'_>, relative: &[u8]) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    rustix::fs::openat2(directory, relative, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
 }
 
 /// Puts a detached mount over what `target` is open on.

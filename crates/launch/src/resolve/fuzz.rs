@@ -22,11 +22,18 @@ fn place(choices: &mut Choices<'_>, top: &Path) -> PathBuf {
     (0..depth).fold(top.to_path_buf(), |path, _| path.join(NAMES[choices.below(NAMES.len())]))
 }
 
+/// Whether making something at `path` makes it in `top`: links may lead to wherever the test runs.
+fn stays_in(path: &Path, top: &Path) -> bool {
+    let there = path.ancestors().skip(1).find_map(|above| std::fs::canonicalize(above).ok());
+    !path.is_symlink() && there.is_some_and(|there| there.starts_with(top))
+}
+
 /// Makes directories, files and links; what cannot be made is left out.
 fn grow(choices: &mut Choices<'_>, top: &Path) {
     for _ in 0..choices.below(24) {
         let path = place(choices, top);
         let made = match choices.below(5) {
+            _ if !stays_in(&path, top) => continue,
             0..2 => std::fs::create_dir_all(&path),
             2 => std::fs::write(&path, TEXTS[choices.below(TEXTS.len())]),
             3 => symlink(place(choices, top), &path),

@@ -2,12 +2,16 @@
 //!
 //! What matches later is hidden in one case: all that is in a directory (`secrets/**`) is hidden by hiding the directory.
 
-use std::ffi::OsStr;
+use std::ffi::{CStr, OsStr};
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::{Candidate, GlobBuilder, GlobSet};
 use plenipo_policy::{Access, DenyGlob, Missing, Rule};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, RawDirEntry};
+use rustix::io::Errno;
 
 use crate::error::{LaunchError, unreadable};
 
@@ -17,6 +21,8 @@ const MAX_MATCHES: usize = 8192;
 const OWN_TREES: [&str; 2] = ["/dev", "/proc"];
 /// Directory entries looked at for all globs of one launch.
 const MAX_ENTRIES: usize = 1_000_000;
+/// Of names, read at once.
+const BUFFER_BYTES: usize = 32 * 1024;
 
 struct Scan {
     rules: Vec<Rule>,
@@ -40,13 +46,11 @@ pub(super) fn expand(
             .literal_separator(true)
             .backslash_escape(true)
             .build()
+            .and_then(|pattern| GlobSet::new([pattern]))
             .map_err(|error| {
-                LaunchError::unenforceable(format!(
-                    "the glob {} of {}: {error}",
-                    glob.pattern, glob.origin
-                ))
-            })?
-            .compile_matcher();
+                let (pattern, origin) = (&glob.pattern, &glob.origin);
+                LaunchError::unenforceable(format!("the glob {pattern} of {origin}: {error}"))
+            })?;
         let before = scan.rules.len();
         scan.directory(glob, &matcher)?;
         let matches = scan.rules.len() - before;
@@ -96,51 +100,58 @@ fn cannot_hold(glob: &DenyGlob) -> LaunchError {
 }
 
 impl Scan {
-    fn directory(&mut self, glob: &DenyGlob, matcher: &GlobMatcher) -> Result<(), LaunchError> {
+    fn directory(&mut self, glob: &DenyGlob, matcher: &GlobSet) -> Result<(), LaunchError> {
         let mut pending = vec![(glob.base.clone(), 1usize)];
+        let mut buffer = Vec::with_capacity(BUFFER_BYTES);
         while let Some((directory, depth)) = pending.pop() {
             let own = OWN_TREES.iter().any(|own| directory == Path::new(own));
             if own || glob.max_depth.is_some_and(|limit| depth > limit.get()) {
                 continue;
             }
-            for (path, is_directory) in self.entries_of(&directory, glob)? {
-                if is_match(matcher, &glob.base, &path) {
-                    self.deny(path, glob)?; // what is below a masked directory is masked with it
-                } else if is_directory {
-                    pending.push((path, depth + 1));
-                }
-            }
+            let mut below = Vec::new();
+            self.entries(&directory, (glob, matcher), buffer.spare_capacity_mut(), &mut below)?;
+            pending.extend(below.into_iter().map(|path| (path, depth + 1)));
         }
         Ok(())
     }
 
-    fn entries_of(
+    /// Denies what matches in `directory`, and adds the directories that do not to `below`.
+    fn entries(
         &mut self,
         directory: &Path,
-        glob: &DenyGlob,
-    ) -> Result<Vec<(PathBuf, bool)>, LaunchError> {
-        let listing = match std::fs::read_dir(directory) {
-            Ok(listing) => listing,
-            Err(error) if is_gone(&error) => return Ok(Vec::new()),
+        (glob, matcher): (&DenyGlob, &GlobSet),
+        buffer: &mut [MaybeUninit<u8>],
+        below: &mut Vec<PathBuf>,
+    ) -> Result<(), LaunchError> {
+        let failed = |error: Errno| unreadable(directory.to_path_buf(), error.into());
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let opened = match rustix::fs::open(directory, flags, Mode::empty()) {
+            Ok(opened) => opened,
+            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(()),
             // What is in it may match, and can be opened by name or after a chmod(2) by its owner.
-            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-                self.deny(directory.to_path_buf(), glob)?;
-                return Ok(Vec::new());
-            }
-            Err(error) => return Err(unreadable(directory.to_path_buf(), error)),
+            Err(Errno::ACCESS | Errno::PERM) => return self.deny(directory.to_path_buf(), glob),
+            Err(error) => return Err(failed(error)),
         };
-        let mut entries = Vec::new();
-        for entry in listing {
-            let entry = entry.map_err(|error| unreadable(directory.to_path_buf(), error))?;
-            let kind =
-                entry.file_type().map_err(|error| unreadable(directory.to_path_buf(), error))?;
+        let mut place = Place::of(directory, &glob.base);
+        let mut listing = RawDir::new(&opened, buffer);
+        while let Some(entry) = listing.next() {
+            let entry = entry.map_err(failed)?;
+            let name = entry.file_name();
+            if name == c"." || name == c".." {
+                continue;
+            }
             self.entries += 1;
             if self.entries > MAX_ENTRIES {
                 return Err(too_many(glob, MAX_ENTRIES, "directory entries to look at"));
             }
-            entries.push((entry.path(), kind.is_dir()));
+            place.name(name);
+            if matcher.is_match_candidate(&Candidate::from_bytes(place.relative())) {
+                self.deny(place.path(), glob)?; // what is below a masked directory is masked with it
+            } else if kind(&opened, &entry).map_err(failed)? == FileType::Directory {
+                below.push(place.path());
+            }
         }
-        Ok(entries)
+        Ok(())
     }
 
     fn deny(&mut self, path: PathBuf, glob: &DenyGlob) -> Result<(), LaunchError> {
@@ -154,14 +165,52 @@ impl Scan {
     }
 }
 
-fn is_match(matcher: &GlobMatcher, base: &Path, path: &Path) -> bool {
-    let relative = path.strip_prefix(base).unwrap_or(path);
-    matcher.is_match(OsStr::from_bytes(relative.as_os_str().as_bytes()))
+/// What an entry is; a file system that does not list that is asked.
+fn kind(directory: &OwnedFd, entry: &RawDirEntry<'_>) -> Result<FileType, Errno> {
+    if entry.file_type() != FileType::Unknown {
+        return Ok(entry.file_type());
+    }
+    match rustix::fs::statat(directory, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => Ok(FileType::from_raw_mode(stat.st_mode)),
+        Err(Errno::NOENT) => Ok(FileType::Unknown), // gone meanwhile
+        Err(error) => Err(error),
+    }
 }
 
-fn is_gone(error: &std::io::Error) -> bool {
-    use std::io::ErrorKind::{NotADirectory, NotFound};
-    matches!(error.kind(), NotFound | NotADirectory)
+/// The path of one entry after the other, in one piece of memory.
+struct Place {
+    bytes: Vec<u8>,
+    directory: usize,
+    base: usize,
+}
+
+impl Place {
+    /// Entries of `directory`, which is `base` or below it.
+    fn of(directory: &Path, base: &Path) -> Self {
+        let with_separator = |path: &Path| {
+            let mut bytes = path.as_os_str().as_bytes().to_vec();
+            if bytes.last() != Some(&b'/') {
+                bytes.push(b'/');
+            }
+            bytes
+        };
+        let bytes = with_separator(directory);
+        Self { directory: bytes.len(), bytes, base: with_separator(base).len() }
+    }
+
+    fn name(&mut self, name: &CStr) {
+        self.bytes.truncate(self.directory);
+        self.bytes.extend_from_slice(name.to_bytes());
+    }
+
+    /// Below the base: what patterns are about.
+    fn relative(&self) -> &[u8] {
+        self.bytes.get(self.base..).unwrap_or_default()
+    }
+
+    fn path(&self) -> PathBuf {
+        PathBuf::from(OsStr::from_bytes(&self.bytes))
+    }
 }
 
 fn too_many(glob: &DenyGlob, limit: usize, what: &str) -> LaunchError {

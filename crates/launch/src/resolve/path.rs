@@ -1,6 +1,6 @@
 //! Following a path once, link by link, without opening anything for reading.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -48,7 +48,9 @@ pub(super) struct Walk {
 /// Every path is looked at once a launch, so that all rules agree on what a name leads to, whoever replaces it meanwhile.
 #[derive(Debug, Default)]
 pub(super) struct Looks {
-    seen: HashMap<PathBuf, Look>,
+    seen: HashMap<OsString, Look>,
+    /// Paths that were found without a link in them, as they were written.
+    plain: HashSet<OsString>,
 }
 
 /// What one name was, without following it.
@@ -63,6 +65,46 @@ enum Look {
 impl Looks {
     /// Follows `path`, which is absolute.
     pub(super) fn walk(&mut self, path: &Path) -> Result<Walk, LaunchError> {
+        if let Some(walk) = self.walk_last_name(path)? {
+            return Ok(walk);
+        }
+        let walk = self.walk_all(path)?;
+        if walk.links.is_empty()
+            && path.parent().map(Path::as_os_str) == Some(walk.parent.as_os_str())
+        {
+            self.plain.insert(walk.parent.as_os_str().to_owned());
+        }
+        Ok(walk)
+    }
+
+    /// The short way for a name in a directory that is known to be a plain path: rules often come in crowds.
+    fn walk_last_name(&mut self, path: &Path) -> Result<Option<Walk>, LaunchError> {
+        let (Some(name), Some(parent)) = (path.file_name(), path.parent()) else { return Ok(None) };
+        // Nothing but one separator and the name: no `.`, no `..`, no separator at the end.
+        if parent.as_os_str().len() + 1 + name.len() != path.as_os_str().len() {
+            return Ok(None);
+        }
+        if !self.plain.contains(parent.as_os_str()) {
+            return Ok(None);
+        }
+        let on_placeholder = matches!(self.look(parent)?, Look::Found(found) if found.placeholder);
+        let (parent, place) = (parent.to_path_buf(), path.to_path_buf());
+        match self.look(path)? {
+            Look::Link(_) => Ok(None),
+            Look::Found(found) => {
+                Ok(Some(Walk { found: Some(found), ..cut_short(parent, place, &[], Vec::new()) }))
+            }
+            Look::Missing => Ok(Some(Walk {
+                parent_is_placeholder: on_placeholder,
+                ..cut_short(parent, place, &[], Vec::new())
+            })),
+            Look::OutOfReach => {
+                Ok(Some(Walk { out_of_reach: true, ..cut_short(parent, place, &[], Vec::new()) }))
+            }
+        }
+    }
+
+    fn walk_all(&mut self, path: &Path) -> Result<Walk, LaunchError> {
         let mut pending: Vec<OsString> = components(path);
         let mut real = PathBuf::from("/");
         let mut links = Vec::new();
@@ -110,11 +152,11 @@ impl Looks {
     }
 
     fn look(&mut self, place: &Path) -> Result<Look, LaunchError> {
-        if let Some(look) = self.seen.get(place) {
+        if let Some(look) = self.seen.get(place.as_os_str()) {
             return Ok(look.clone());
         }
         let look = look_at(place)?;
-        self.seen.insert(place.to_path_buf(), look.clone());
+        self.seen.insert(place.as_os_str().to_owned(), look.clone());
         Ok(look)
     }
 }

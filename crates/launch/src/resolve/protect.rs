@@ -36,7 +36,8 @@ pub(super) fn names(
         let reserve = root != Path::new("/") && (!temporary || cwd.starts_with(root));
         for name in PROTECTED_NAMES {
             let place = root.join(name);
-            if rules.iter().any(|rule| rule.path == place && rule.access == Access::Write) {
+            let is_given = |rule: &Rule| rule.access == Access::Write && rule.path == place;
+            if rules.iter().any(is_given) {
                 continue;
             }
             protect_name(resolved, &place, reserve)?;

@@ -90,3 +90,20 @@ proptest! {
         prop_assert_eq!(tree.access(&inside), Some(Deny));
     }
 }
+
+#[test]
+fn paths_compare_as_the_standard_library_says() {
+    let names = ["a", "a-b", "a b", "ab", "a.b", "\u{1}", "\u{e9}", "b"];
+    let mut paths = vec![PathBuf::from("/")];
+    for _ in 0..2 {
+        let longer: Vec<PathBuf> =
+            paths.iter().flat_map(|path| names.map(|name| path.join(name))).collect();
+        paths.extend(longer);
+    }
+    for one in &paths {
+        for other in &paths {
+            assert_eq!(is_at_or_below(one, other), one.starts_with(other), "{one:?} {other:?}");
+            assert_eq!(key(one).cmp(&key(other)), one.cmp(other), "{one:?} {other:?}");
+        }
+    }
+}

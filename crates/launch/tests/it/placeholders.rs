@@ -181,11 +181,18 @@ fn mounts_below(place: &str) -> usize {
     table.lines().filter(|line| line.contains(place)).count()
 }
 
+fn descriptors_below(place: &str) -> usize {
+    let entries = fs::read_dir("/proc/self/fd").unwrap().flatten();
+    let leads =
+        |entry: &fs::DirEntry| fs::read_link(entry.path()).is_ok_and(|to| to.starts_with(place));
+    entries.filter(leads).count()
+}
+
 /// Row 45.
 #[test]
-fn a_hundred_parallel_launches_with_crashes_leave_nothing() {
+fn two_hundred_parallel_launches_with_crashes_leave_nothing() {
     for who in Who::everybody() {
-        parallel_launches(who, 100);
+        parallel_launches(who, 200);
     }
 }
 
@@ -248,4 +255,5 @@ fn parallel_launches(who: Who, launches: usize) {
     assert_eq!(names.len(), launches + 1);
     assert_eq!(stage.fixture.read("ws/kept/file").as_deref(), Some("kept"));
     assert_eq!(mounts_below(&name), 0);
+    assert_eq!(descriptors_below(&name), 0);
 }

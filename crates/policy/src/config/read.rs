@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 use super::{NetworkMode, NetworkTable, PermissionTables, Place, ProfileTable, Written};
 use crate::error::{ConfigError, ConfigErrorKind};
 use crate::native;
-use crate::network::{HostAccess, MAX_PATTERNS};
+use crate::network::{HostAccess, HostPattern, MAX_PATTERNS, PatternError};
 use crate::profile::Access;
 
 const PROFILE_KEYS: [&str; 5] =
@@ -250,9 +250,13 @@ fn add_host(
     access: HostAccess,
     place: &Place,
 ) -> Result<(), ConfigError> {
-    let pattern = written.parse().map_err(|error| {
+    let invalid = |error: PatternError| {
         place.fault(ConfigErrorKind::InvalidHost, format!("{error}, found {written:?}"))
-    })?;
+    };
+    let pattern: HostPattern = written.parse().map_err(invalid)?;
+    if access == HostAccess::Allow {
+        pattern.check_allowed().map_err(invalid)?;
+    }
     let present = network.domains.entry(pattern).or_insert(access);
     *present = access.max(*present);
     Ok(())

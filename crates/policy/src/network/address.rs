@@ -55,6 +55,15 @@ pub(super) fn special(address: IpAddr) -> Option<&'static str> {
     }
 }
 
+/// Whether a whole range is of one kind that is not public.
+pub(super) fn special_range(first: IpAddr, prefix: u32) -> bool {
+    let inside = |range: IpAddr, length: u32| prefix >= length && within(first, range, length);
+    match first {
+        IpAddr::V4(_) => V4.iter().any(|(range, length, _)| inside((*range).into(), *length)),
+        IpAddr::V6(_) => V6.iter().any(|(range, length, _)| inside((*range).into(), *length)),
+    }
+}
+
 /// The IPv4 address that a translator would reach for this one.
 pub(super) fn embedded(address: IpAddr) -> Option<IpAddr> {
     match address {

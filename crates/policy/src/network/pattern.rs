@@ -8,7 +8,7 @@ use std::str::FromStr;
 use thiserror::Error;
 
 use super::USUAL_PORTS;
-use super::address::within;
+use super::address::{special_range, within};
 use super::host::{Host, HostError};
 
 /// A place, and a port if one is written.
@@ -53,7 +53,20 @@ pub enum PatternError {
     /// A scheme or a path: a host is wanted.
     #[error("must be a host, not a URL")]
     Url,
+    /// An allowed wildcard right below the root of names.
+    #[error("must have at least two labels after the `*`, as in `*.example.org`, to be allowed")]
+    TopLevel,
+    /// An allowed range that is a good part of the address space.
+    #[error(
+        "must have a prefix length of at least 8 (IPv6: 16, private ranges excepted) to be allowed"
+    )]
+    WideRange,
 }
+
+/// Top-level names that nobody can register below: RFC 6761, RFC 6762, RFC 8375, and what ICANN set apart in 2024.
+const NOT_REGISTERED: [&str; 6] = ["example", "internal", "invalid", "local", "localhost", "test"];
+/// The shortest prefixes of an allowed range.
+const WIDEST: (u32, u32) = (8, 16);
 
 impl FromStr for HostPattern {
     type Err = PatternError;
@@ -168,6 +181,32 @@ fn is_below(name: &str, above: &str) -> bool {
 }
 
 impl HostPattern {
+    /// Checks that an allow for this is a choice: a list that has `*.org` and `*.com` in it, or two halves of the address
+    /// space, is none.
+    ///
+    /// # Errors
+    ///
+    /// It allows too much. As a deny it is fine.
+    pub fn check_allowed(&self) -> Result<(), PatternError> {
+        match &self.place {
+            Place::Below(above) | Place::AtOrBelow(above)
+                if !above.contains('.') && !NOT_REGISTERED.contains(&above.as_str()) =>
+            {
+                Err(PatternError::TopLevel)
+            }
+            Place::Addresses { first, prefix } => {
+                let widest = if first.is_ipv4() { WIDEST.0 } else { WIDEST.1 };
+                let is_set_apart = || special_range(*first, *prefix);
+                if *prefix >= widest || is_set_apart() {
+                    Ok(())
+                } else {
+                    Err(PatternError::WideRange)
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+
     pub(super) fn covers(&self, host: &Host) -> bool {
         self.place.covers(host)
     }

@@ -321,6 +321,36 @@ fn patterns_say_what_is_wrong_with_them() {
 }
 
 #[test]
+fn what_is_allowed_is_a_choice_and_not_half_the_world() {
+    let wide = |text: &str| text.parse::<HostPattern>().unwrap().check_allowed().err();
+    for text in ["**.org", "*.com:443", "*.co"] {
+        assert_eq!(wide(text), Some(PatternError::TopLevel), "{text}");
+    }
+    for text in ["0.0.0.0/1", "128.0.0.0/1", "8.0.0.0/7", "[2000::/3]", "[8000::/1]", "[2600::/12]"]
+    {
+        assert_eq!(wide(text), Some(PatternError::WideRange), "{text}");
+    }
+    for text in [
+        "*.example.org",
+        "**.co.uk",
+        "org",
+        "*.internal",
+        "**.localhost",
+        "*.test:8080",
+        "10.0.0.0/8",
+        "8.0.0.0/8",
+        "240.0.0.0/4",
+        "[fc00::/7]",
+        "[fe80::/10]",
+        "[2001:db8::/32]",
+        "[2600::/16]",
+        "1.1.1.1",
+    ] {
+        assert_eq!(wide(text), None, "{text}");
+    }
+}
+
+#[test]
 fn what_a_profile_may_narrow_to() {
     use HostAccess::{Allow, Deny};
     let limit = hosts(&[

@@ -9,7 +9,7 @@ use super::members::{Located, Members};
 use super::tree::{Tree, quote};
 use crate::error::{StateError, StateErrorKind};
 use crate::native;
-use crate::network::{HostAccess, Hosts, MAX_PATTERNS};
+use crate::network::{HostAccess, HostPattern, Hosts, MAX_PATTERNS, PatternError};
 use crate::profile::{
     Access, Entry, EntryPath, FileSystem, Missing, Network, PermissionProfile,
     RestrictedFileSystem, Special,
@@ -117,15 +117,19 @@ fn hosts(located: Located) -> Result<Hosts, StateError> {
     let path = located.path.clone();
     let mut hosts = Vec::new();
     for (name, access) in located.object()?.into_located() {
-        let pattern = name
-            .parse()
-            .map_err(|error| access.fault(StateErrorKind::InvalidHost, format!("{error}")))?;
+        let invalid =
+            |error: PatternError| access.fault(StateErrorKind::InvalidHost, error.to_string());
+        let pattern: HostPattern = name.parse().map_err(invalid)?;
         let words = [("allow", HostAccess::Allow), ("deny", HostAccess::Deny)];
-        hosts.push((pattern, access.word(&words, 2)?));
+        let word = access.word(&words, 2)?;
+        if word == HostAccess::Allow {
+            pattern.check_allowed().map_err(invalid)?;
+        }
+        hosts.push((pattern, word));
     }
     if hosts.len() > MAX_PATTERNS {
         let reason = format!("{} patterns, at most {MAX_PATTERNS}", hosts.len());
-        return Err(StateError::new(StateErrorKind::TooLarge, path, reason));
+        return Err(StateError::new(StateErrorKind::TooLarge, path.to_string(), reason));
     }
     Ok(hosts.into_iter().collect())
 }
@@ -148,11 +152,11 @@ fn restricted(members: &mut Members) -> Result<RestrictedFileSystem, StateError>
     let (path, items) = listed.list()?;
     if items.len() > MAX_ENTRIES {
         let reason = format!("{} entries, at most {MAX_ENTRIES}", items.len());
-        return Err(StateError::new(StateErrorKind::TooLarge, path, reason));
+        return Err(StateError::new(StateErrorKind::TooLarge, path.to_string(), reason));
     }
     let items = items.into_iter().enumerate();
     let entries = items
-        .map(|(index, value)| entry(Located { path: format!("{path}[{index}]"), value }))
+        .map(|(index, value)| entry(Located { path: path.item(index), value }))
         .collect::<Result<_, _>>()?;
     let glob_scan_max_depth =
         members.optional("glob_scan_max_depth").map(|located| depth(&located));
@@ -194,7 +198,7 @@ fn entry(located: Located) -> Result<Entry, StateError> {
         }
         (EntryPath::Special(Special::Unknown { path, .. }), Access::Deny) => {
             let reason = format!("cannot deny the unknown special path {}", quote(path));
-            Err(StateError::new(StateErrorKind::Unenforceable, place_path, reason))
+            Err(StateError::new(StateErrorKind::Unenforceable, place_path.to_string(), reason))
         }
         _ => Ok(Entry { path, access, missing }),
     }

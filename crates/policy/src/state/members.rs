@@ -1,21 +1,21 @@
 //! Taking an object apart: every member is taken by name, and what is left over is an error.
 
-use super::tree::{Tree, member_path, quote};
+use super::tree::{Location, Tree, quote};
 use crate::error::{StateError, StateErrorKind};
 
 /// A value and where it stands.
 pub(super) struct Located {
-    pub(super) path: String,
+    pub(super) path: Location,
     pub(super) value: Tree,
 }
 
 impl Located {
     pub(super) fn root(value: Tree) -> Self {
-        Self { path: String::new(), value }
+        Self { path: Location::default(), value }
     }
 
     pub(super) fn fault(&self, kind: StateErrorKind, reason: impl Into<String>) -> StateError {
-        StateError::new(kind, self.path.clone(), reason)
+        StateError::new(kind, self.path.to_string(), reason)
     }
 
     fn mistyped(&self, expected: &str) -> StateError {
@@ -30,7 +30,7 @@ impl Located {
         }
     }
 
-    pub(super) fn list(self) -> Result<(String, Vec<Tree>), StateError> {
+    pub(super) fn list(self) -> Result<(Location, Vec<Tree>), StateError> {
         match self.value {
             Tree::List(items) => Ok((self.path, items)),
             _ => Err(self.mistyped("an array")),
@@ -85,7 +85,7 @@ impl Located {
 
 /// An object's members that have not been taken yet.
 pub(super) struct Members {
-    path: String,
+    path: Location,
     members: Vec<(String, Tree)>,
 }
 
@@ -98,12 +98,12 @@ impl Members {
     pub(super) fn optional(&mut self, key: &str) -> Option<Located> {
         let index = self.members.iter().position(|(name, _)| name == key)?;
         let (name, value) = self.members.remove(index);
-        Some(Located { path: member_path(&self.path, &name), value })
+        Some(Located { path: self.path.member(name), value })
     }
 
     pub(super) fn required(&mut self, key: &str) -> Result<Located, StateError> {
         self.optional(key).ok_or_else(|| {
-            let path = member_path(&self.path, key);
+            let path = self.path.member(key).to_string();
             StateError::new(StateErrorKind::MissingMember, path, "this member is missing")
         })
     }
@@ -112,7 +112,7 @@ impl Members {
     pub(super) fn into_located(self) -> impl Iterator<Item = (String, Located)> {
         let Self { path, members } = self;
         members.into_iter().map(move |(name, value)| {
-            let path = member_path(&path, &name);
+            let path = path.member(name.as_str());
             (name, Located { path, value })
         })
     }
@@ -127,7 +127,7 @@ impl Members {
         match self.members.first() {
             None => Ok(()),
             Some((name, _)) => {
-                let path = member_path(&self.path, name);
+                let path = self.path.member(name.as_str()).to_string();
                 let reason = "unknown member (it may restrict something)";
                 Err(StateError::new(StateErrorKind::UnknownMember, path, reason))
             }

@@ -5,6 +5,7 @@
 
 use std::collections::HashSet;
 use std::fmt;
+use std::rc::Rc;
 
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 
@@ -54,7 +55,7 @@ pub(super) fn quote(text: &str) -> String {
 
 /// The path of a member: `a.b`, or `a["odd key"]` where the key is no plain word. Long keys are
 /// shortened: every member's path repeats its parents'.
-pub(super) fn member_path(parent: &str, key: &str) -> String {
+fn member_path(parent: &str, key: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let is_plain = (1..=SHOWN).contains(&key.len()) && key.bytes().all(plain);
     match (parent.is_empty(), is_plain) {
@@ -64,40 +65,129 @@ pub(super) fn member_path(parent: &str, key: &str) -> String {
     }
 }
 
+/// Where a value stands. It is written out for an error only.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Location(Option<Rc<(Self, Step)>>);
+
+#[derive(Debug)]
+enum Step {
+    Member(String),
+    Item(usize),
+}
+
+impl Step {
+    fn below(&self, path: &str) -> String {
+        match self {
+            Self::Member(key) => member_path(path, key),
+            Self::Item(index) => format!("{path}[{index}]"),
+        }
+    }
+}
+
+impl Location {
+    /// Of the member of an object that is here.
+    pub(super) fn member(&self, key: impl Into<String>) -> Self {
+        Self(Some(Rc::new((self.clone(), Step::Member(key.into())))))
+    }
+
+    /// Of the item of a list that is here.
+    pub(super) fn item(&self, index: usize) -> Self {
+        Self(Some(Rc::new((self.clone(), Step::Item(index)))))
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut steps = Vec::new();
+        let mut place = self;
+        while let Some(inner) = &place.0 {
+            steps.push(&inner.1);
+            place = &inner.0;
+        }
+        let path = steps.iter().rev().fold(String::new(), |path, step| step.below(&path));
+        formatter.write_str(&path)
+    }
+}
+
 /// Parses exactly one JSON value.
 pub(super) fn parse(json: &str) -> Result<Tree, StateError> {
     let mut deserializer = serde_json::Deserializer::from_str(json);
     let mut fault = None;
     let mut values = 0;
-    let seed = Seed { path: String::new(), fault: &mut fault, values: &mut values };
+    let seed = Seed { fault: &mut fault, values: &mut values };
     let parsed = seed.deserialize(&mut deserializer).and_then(|tree| {
         deserializer.end()?;
         Ok(tree)
     });
-    parsed.map_err(|error| {
-        fault.unwrap_or_else(|| {
+    parsed.map_err(|error| match fault {
+        Some(fault) => fault.into_error(),
+        None => {
             let reason = format!("expected one JSON object: {error}");
             StateError::new(StateErrorKind::Malformed, "", reason)
-        })
+        }
     })
 }
 
-/// Deserializes one value, knowing where it stands. A fault found here is left in `fault`, with
-/// its path; the error that serde carries only ends the walk.
+/// What is wrong, and where: the steps to it, the last one first.
+struct Fault {
+    kind: StateErrorKind,
+    reason: String,
+    steps: Vec<Step>,
+}
+
+impl Fault {
+    fn into_error(self) -> StateError {
+        let steps = self.steps.iter().rev();
+        let path = match self.kind {
+            StateErrorKind::TooLarge => String::new(),
+            _ => steps.fold(String::new(), |path, step| step.below(&path)),
+        };
+        StateError::new(self.kind, path, self.reason)
+    }
+}
+
+/// One value.
 struct Seed<'a> {
-    path: String,
-    fault: &'a mut Option<StateError>,
+    fault: &'a mut Option<Fault>,
     values: &'a mut usize,
 }
 
 impl Seed<'_> {
-    fn fail<E: serde::de::Error>(&mut self, kind: StateErrorKind, path: String, why: &str) -> E {
-        *self.fault = Some(StateError::new(kind, path, why));
+    /// Notes why reading ends here; the error itself only carries the news up.
+    fn fail<E: serde::de::Error>(&mut self, kind: StateErrorKind, why: &str) -> E {
+        *self.fault = Some(Fault { kind, reason: why.to_owned(), steps: Vec::new() });
         E::custom(why)
     }
 
-    fn child(&mut self, path: String) -> Seed<'_> {
-        Seed { path, fault: self.fault, values: self.values }
+    /// Notes on the way up where it was.
+    fn at<E>(&mut self, step: Step, error: E) -> E {
+        if let Some(fault) = self.fault {
+            fault.steps.push(step);
+        }
+        error
+    }
+
+    fn child(&mut self) -> Seed<'_> {
+        Seed { fault: self.fault, values: self.values }
+    }
+}
+
+/// The keys of one object; most have few.
+#[derive(Default)]
+struct Keys(HashSet<String>);
+
+impl Keys {
+    const FEW: usize = 16;
+
+    /// Whether `key` is not among `members`, whose keys this knows once they are many.
+    fn is_new(&mut self, members: &[(String, Tree)], key: &str) -> bool {
+        if members.len() < Self::FEW {
+            return members.iter().all(|(present, _)| present != key);
+        }
+        if self.0.is_empty() {
+            self.0.extend(members.iter().map(|(present, _)| present.clone()));
+        }
+        self.0.insert(key.to_owned())
     }
 }
 
@@ -111,7 +201,7 @@ impl<'de> DeserializeSeed<'de> for Seed<'_> {
         *self.values += 1;
         if *self.values > MAX_VALUES {
             let why = "more than 100000 values in the sandbox state";
-            return Err(self.fail(StateErrorKind::TooLarge, String::new(), why));
+            return Err(self.fail(StateErrorKind::TooLarge, why));
         }
         deserializer.deserialize_any(self)
     }
@@ -151,25 +241,26 @@ impl<'de> Visitor<'de> for Seed<'_> {
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut access: A) -> Result<Tree, A::Error> {
         let mut items = Vec::new();
         loop {
-            let path = format!("{}[{}]", self.path, items.len());
-            match access.next_element_seed(self.child(path))? {
-                Some(item) => items.push(item),
-                None => return Ok(Tree::List(items)),
+            match access.next_element_seed(self.child()) {
+                Ok(Some(item)) => items.push(item),
+                Ok(None) => return Ok(Tree::List(items)),
+                Err(error) => return Err(self.at(Step::Item(items.len()), error)),
             }
         }
     }
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut access: A) -> Result<Tree, A::Error> {
         let mut members = Vec::new();
-        let mut seen = HashSet::new();
+        let mut keys = Keys::default();
         while let Some(key) = access.next_key::<String>()? {
-            let path = member_path(&self.path, &key);
-            if !seen.insert(key.clone()) {
-                let why = "this key is given twice";
-                return Err(self.fail(StateErrorKind::DuplicateKey, path, why));
+            if !keys.is_new(&members, &key) {
+                let error = self.fail(StateErrorKind::DuplicateKey, "this key is given twice");
+                return Err(self.at(Step::Member(key), error));
             }
-            let value = access.next_value_seed(self.child(path))?;
-            members.push((key, value));
+            match access.next_value_seed(self.child()) {
+                Ok(value) => members.push((key, value)),
+                Err(error) => return Err(self.at(Step::Member(key), error)),
+            }
         }
         Ok(Tree::Object(members))
     }

@@ -213,10 +213,10 @@ fn a_profile_that_cannot_be_used_says_why() {
         "x",
     ];
     insta::assert_snapshot!(names.map(message).join("\n"), @r#"
-    plenipo.toml:3: permissions.web.network.domains: only a limited network can be held to domains
-      hint: set mode = "limited" in the same table
-    plenipo.toml:3: permissions.web.network.domains: only a limited network can be held to domains
-      hint: set mode = "limited" in the same table
+    plenipo.toml:3: permissions.web.network.domains: only a limited network can be held to domains, and `mode` is not set
+      hint: set mode = "limited" in the same table, or take `domains` out
+    plenipo.toml:3: permissions.web.network.domains: only a limited network can be held to domains, and `mode` is not set
+      hint: set mode = "limited" in the same table, or take `domains` out
     plenipo.toml:7: permissions.rooted.workspace_roots: recognised but not supported yet, so this profile cannot be used
     plenipo.toml:11: permissions.two.extends: circle: one → two → one
     plenipo.toml:13: permissions.orphan.extends: no permission profile is called ":workspaces"
@@ -232,6 +232,34 @@ fn a_profile_that_cannot_be_used_says_why() {
     no permission profile is called "x"
       hint: known profiles: :read-only, :workspace, :danger-full-access, free, globbing, homely, one, orphan, rooted, two, web, web-child
     "#);
+}
+
+#[test]
+fn domains_without_a_limited_network_are_a_fault_of_their_own() {
+    let roots = WorkspaceRoots::new(Path::new("/home/dev/ws"), None, false).unwrap();
+    let said = |table: &str| {
+        let text = format!(
+            "[permissions.base]\nextends = \":workspace\"\n[permissions.base.network]\nmode = \"limited\"\n\
+             [permissions.a]\n{table}"
+        );
+        let tables = parse_permissions(&text, "plenipo.toml").unwrap();
+        let faults: Vec<String> = tables.faults().map(|fault| fault.to_string()).collect();
+        let used = tables.profile("a", &roots).err().map(|error| error.to_string());
+        assert_eq!(faults.first(), used.as_ref(), "{table}");
+        format!("{table}\n  {}", used.unwrap_or_else(|| "fine".to_owned()))
+    };
+    let lines = [
+        "network = { domains = [\"a.org\"] }",
+        "network = { enabled = true, domains = [\"a.org\"] }",
+        "network = { enabled = false, domains = [\"a.org\"] }",
+        "network = { mode = \"full\", domains = [\"a.org\"] }",
+        "network = { enabled = true, mode = \"full\", domains = { \"a.org\" = \"deny\" } }",
+        "network = { mode = \"full\", domains = [] }",
+        "network = { mode = \"limited\", domains = [\"a.org\"] }",
+        "extends = \"base\"\nnetwork = { domains = [\"a.org\"] }",
+        "extends = \"base\"\nnetwork = { enabled = false }",
+    ];
+    insta::assert_snapshot!(lines.map(said).join("\n"));
 }
 
 #[test]
@@ -322,13 +350,15 @@ fn what_a_network_table_means() {
     only-mode: restricted
     ");
     let error = tables.profile("unlimited", &roots).unwrap_err();
-    insta::assert_snapshot!(error, @"plenipo.toml:8: permissions.table.network.domains: only a limited network can be held to domains");
+    insta::assert_snapshot!(error, @"plenipo.toml:8: permissions.table.network.domains: only a limited network can be held to domains, and `mode` is full");
     let wrong = [
         "mode = \"open\"",
         "mode = true",
         "domains = \"a.org\"",
         "domains = [1]",
         "domains = [\"*\"]",
+        "domains = [\"**.org\"]",
+        "domains = [\"0.0.0.0/1\", \"128.0.0.0/1\"]",
         "domains = { \"https://a.org\" = \"allow\" }",
         "domains = { \"a.org\" = \"read\" }",
         "domain = []",
@@ -343,6 +373,8 @@ fn what_a_network_table_means() {
     plenipo.toml:2: permissions.a.network.domains: expected a table or an array of domains, found "a.org"
     plenipo.toml:2: permissions.a.network.domains: expected a string, found 1
     plenipo.toml:2: permissions.a.network.domains: must have `*` only as `*.NAME` (all below NAME) or `**.NAME` (NAME, too), found "*"
+    plenipo.toml:2: permissions.a.network.domains: must have at least two labels after the `*`, as in `*.example.org`, to be allowed, found "**.org"
+    plenipo.toml:2: permissions.a.network.domains: must have a prefix length of at least 8 (IPv6: 16, private ranges excepted) to be allowed, found "0.0.0.0/1"
     plenipo.toml:2: permissions.a.network.domains."https://a.org": must be a host, not a URL, found "https://a.org"
     plenipo.toml:2: permissions.a.network.domains."a.org": expected one of allow, deny, found "read"
     plenipo.toml:2: permissions.a.network.domain: unknown key

@@ -48,7 +48,7 @@ fn profiles() -> impl Strategy<Value = PermissionProfile> {
     let patterns = vec![
         "a.b",
         "*.a.b:22",
-        "**.c",
+        "**.c.org",
         "10.0.0.0/8",
         "[fd00::/8]:443",
         "[::1]",
