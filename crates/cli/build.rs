@@ -8,7 +8,6 @@ use std::process::Command;
 /// Since glibc 2.36 the loader reads relocations that are packed.
 const PACKED_RELOCATIONS: (u32, u32) = (2, 36);
 
-#[expect(clippy::print_stdout, reason = "that is how a build script speaks to cargo")]
 fn main() {
     println!("cargo::rerun-if-changed=launch.ld");
     println!("cargo::rerun-if-env-changed=RUSTFLAGS");

@@ -12,6 +12,11 @@ mod warm;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
+/// As in the program, so that a release's measurements are those of a release.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 fn main() -> ExitCode {
