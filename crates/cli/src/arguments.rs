@@ -62,6 +62,12 @@ pub(crate) enum Command {
     /// Show who is signed in where.
     #[command(subcommand)]
     Auth(AuthCommand),
+    /// Sign in to your company's identity provider, for the servers that the company manages.
+    #[command(subcommand)]
+    Enterprise(IdentityCommand),
+    /// Sign in to your account at an OpenID provider, which the company may accept as well.
+    #[command(subcommand)]
+    Account(IdentityCommand),
     Trust(TrustArguments),
     /// Check, show or locate the configuration.
     #[command(subcommand)]
@@ -83,6 +89,34 @@ pub(crate) enum Command {
 pub(crate) enum AuthCommand {
     /// List the credentials that are kept: server, issuer, account, scopes, end; never a secret.
     Status,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum IdentityCommand {
+    Login(IdentityLoginArguments),
+    /// Show who is signed in, and whose identity the company's servers get; never a secret.
+    Status,
+    /// Sign out: the sign-in is forgotten and revoked, and connections that use it end at once.
+    Logout {
+        /// Sign only this person out, by the name or subject that `status` shows.
+        #[arg(long = "as", value_name = "PERSON")]
+        person: Option<String>,
+    },
+}
+
+/// Sign in at the configured identity provider, in the browser.
+///
+/// The provider is that of `mcp_enterprise_managed_auth.idp`, or of `account`. Where the browser is on another
+/// machine, paste the address that it was sent to instead.
+#[derive(Debug, Clone, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct IdentityLoginArguments {
+    /// Print the page's address on standard output, and open nothing.
+    #[arg(long)]
+    pub(crate) no_browser: bool,
+    /// Trade the SAML assertion in FILE (`-` is standard input) instead of opening a page.
+    #[arg(long, value_name = "FILE", conflicts_with = "no_browser")]
+    pub(crate) saml: Option<PathBuf>,
 }
 
 /// Sign in to a server that is reached by a URL, so that calls to it carry a token.

@@ -1,5 +1,6 @@
 //! What a configured server's sign-in is about, and how its connection gets tokens.
 
+pub(crate) mod enterprise;
 mod source;
 mod vault;
 

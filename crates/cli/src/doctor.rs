@@ -12,7 +12,7 @@ use crate::arguments::Global;
 use crate::failure::{Code, Failure, with_sources};
 use crate::serve::runtime;
 use crate::settings::Settings;
-use crate::{authority, env, terminal};
+use crate::{authority, credentials, env, sign_in, terminal};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -52,6 +52,7 @@ pub(crate) fn run(global: &Global) -> Result<ExitCode, Failure> {
         Ok(settings) => {
             findings.push(configuration(&settings));
             findings.push(launcher(&settings)?);
+            findings.extend(company(&settings));
         }
         Err(failure) => {
             findings.push(Finding::new(Verdict::Bad, "configuration", failure.message()))
@@ -239,6 +240,26 @@ fn launcher(settings: &Settings) -> Result<Finding, Failure> {
             Finding::new(Verdict::Bad, "launcher", text).with_fix(Some(
                 "correct `launcher` in the configuration, or remove it to use this program",
             ))
+        }
+    })
+}
+
+/// Whose identity the company's servers get, where there are such servers.
+fn company(settings: &Settings) -> Option<Finding> {
+    let explained = sign_in::identity::explain(settings, &credentials::vault(settings))?;
+    let servers = explained.servers.join(", ");
+    Some(match explained.outcome {
+        Ok(kept) => {
+            let who = kept.name.unwrap_or(kept.pin.identity.subject);
+            let source = kept.pin.identity.source;
+            let text = format!("{servers}: {source} sign-in of {}", terminal::harmless(&who));
+            Finding::new(Verdict::Good, "enterprise", text)
+        }
+        Err(error) => {
+            let class = error.class();
+            let text = terminal::harmless(&with_sources(&error));
+            let text = format!("{servers}: {}: {text}. {}", class.as_str(), class.cause());
+            Finding::new(Verdict::Note, "enterprise", text).with_fix(Some(error.hint()))
         }
     })
 }

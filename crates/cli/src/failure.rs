@@ -29,6 +29,21 @@ impl From<Code> for ExitCode {
     }
 }
 
+impl Code {
+    /// Of a kind of failure.
+    pub(crate) fn of(kind: ErrorKind) -> Self {
+        match kind {
+            ErrorKind::Usage => Self::Usage,
+            ErrorKind::Protocol => Self::Protocol,
+            ErrorKind::SignIn => Self::SignIn,
+            ErrorKind::Refused => Self::Refused,
+            ErrorKind::Timeout => Self::Timeout,
+            ErrorKind::Cancelled => Self::Interrupted,
+            _ => Self::Transport,
+        }
+    }
+}
+
 /// Lines of a server's last words that are shown; `-v` shows all of them as they come.
 const DETAILS: usize = 20;
 
@@ -101,15 +116,7 @@ impl Failure {
 
 impl From<ConnectError> for Failure {
     fn from(error: ConnectError) -> Self {
-        let code = match error.kind() {
-            ErrorKind::Usage => Code::Usage,
-            ErrorKind::Protocol => Code::Protocol,
-            ErrorKind::SignIn => Code::SignIn,
-            ErrorKind::Refused => Code::Refused,
-            ErrorKind::Timeout => Code::Timeout,
-            ErrorKind::Cancelled => Code::Interrupted,
-            _ => Code::Transport,
-        };
+        let code = Code::of(error.kind());
         let details = error.stderr_tail().to_vec();
         let scopes = error.wanted_scopes().cloned();
         let message = format!("failed to {}", with_sources(&error));

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use plenipo_config::TransportSettings;
+use plenipo_config::{IdentityProviderConfig, TransportSettings};
 use plenipo_policy::{
     Access, Entry, EntryPath, FileSystem, PermissionProfile, SandboxPolicy, State,
 };
@@ -64,6 +64,8 @@ fn places(settings: &Settings) -> Vec<PathBuf> {
 /// What the configuration names as a place of credentials, or as a file of a secret.
 fn secrets(settings: &Settings) -> Vec<PathBuf> {
     let mut secrets = crate::credentials::files(&settings.credentials());
+    let providers = settings.identity_provider().into_iter().chain(settings.account());
+    secrets.extend(providers.flat_map(IdentityProviderConfig::files).map(Path::to_path_buf));
     for (_, config) in settings.layers() {
         for server in config.servers.values().flatten() {
             if let TransportSettings::Http(http) = &server.transport {

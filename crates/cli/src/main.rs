@@ -33,8 +33,9 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use arguments::{AuthCommand, Command, Program, ServerCommand};
+use arguments::{AuthCommand, Command, Global, IdentityCommand, Program, ServerCommand};
 use failure::Failure;
+use plenipo_enterprise::Source;
 
 /// The release's. musl's own allocator maps and unmaps small pieces, which a launch would spend a tenth of its time on.
 #[cfg(target_env = "musl")]
@@ -75,6 +76,8 @@ fn everything_else(arguments: Vec<OsString>) -> ExitCode {
         Command::Login(login) => sign_in::login(&global, &login),
         Command::Logout(logout) => sign_in::logout(&global, &logout),
         Command::Auth(AuthCommand::Status) => sign_in::status(&global),
+        Command::Enterprise(command) => identity(&global, Source::Enterprise, &command),
+        Command::Account(command) => identity(&global, Source::Account, &command),
         Command::Trust(trust) => trust::run(&global, &trust),
         Command::Config(command) => configuration::run(&global, &command),
         Command::Doctor => doctor::run(&global),
@@ -82,4 +85,19 @@ fn everything_else(arguments: Vec<OsString>) -> ExitCode {
         Command::Man { directory } => man::write(&directory),
     };
     outcome.unwrap_or_else(|failure| failure.report())
+}
+
+/// A person at an identity provider.
+fn identity(
+    global: &Global,
+    source: Source,
+    command: &IdentityCommand,
+) -> Result<ExitCode, Failure> {
+    match command {
+        IdentityCommand::Login(login) => sign_in::identity::login(global, source, login),
+        IdentityCommand::Status => sign_in::identity::status(global, source),
+        IdentityCommand::Logout { person } => {
+            sign_in::identity::logout(global, source, person.as_deref())
+        }
+    }
 }

@@ -6,17 +6,21 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use plenipo_config::{Inherit, ServerConfig, ServerState, StartContext, TransportSettings};
+use plenipo_config::{
+    HttpSettings, IdentityProviderConfig, Inherit, ServerConfig, ServerState, StartContext,
+    TransportSettings,
+};
 use plenipo_connect::approval::ApprovalDecision;
 use plenipo_connect::memory::Memory;
 use plenipo_connect::observer::{Event, Observer};
 use plenipo_connect::{
-    ConnectOptions, Endpoint, EraHint, HttpClient, LauncherProvider, Member, ServerName,
-    StdioCommand, environment,
+    ConnectOptions, Endpoint, EraHint, HttpClient, HttpEndpoint, LauncherProvider, Member,
+    ServerName, StdioCommand, environment,
 };
 use plenipo_credentials::Vault;
 
 use crate::arguments::Global;
+use crate::credentials::enterprise::Company;
 use crate::failure::{Code, Failure};
 use crate::keeper::Keeper;
 use crate::memory::Files;
@@ -46,6 +50,8 @@ pub(crate) struct Host<'a> {
     http: HttpClient,
     /// Where tokens are kept; opened when one is needed.
     vault: Vault,
+    /// The company's, for servers that it manages.
+    provider: Option<IdentityProviderConfig>,
     /// Whose tokens, where there are several people's.
     account: Option<String>,
     /// What earlier runs learnt about configured servers.
@@ -132,8 +138,7 @@ impl Reachable {
             Endpoint::Http(http) => {
                 http.server_stream(false);
                 if let TransportSettings::Http(settings) = &config.transport {
-                    let how = (&host.http, &host.vault, host.account.as_deref());
-                    credentials::authorize(&self.name, http, settings, how)?;
+                    host.authorize(&self.name, http, settings)?;
                 }
             }
             _ => host.keep(&mut options),
@@ -168,6 +173,7 @@ impl<'a> Host<'a> {
             launcher,
             http,
             vault,
+            provider: settings.identity_provider().cloned(),
             account,
             memory,
             directory,
@@ -175,6 +181,27 @@ impl<'a> Host<'a> {
             keeper,
             decided,
         }
+    }
+
+    /// Lets a server behind a URL have a token, by the one way that its configuration has.
+    fn authorize(
+        &self,
+        name: &ServerName,
+        endpoint: &mut HttpEndpoint,
+        settings: &HttpSettings,
+    ) -> Result<(), Failure> {
+        let person = self.account.as_deref();
+        let Some(enterprise) = &settings.enterprise else {
+            let how = (&self.http, &self.vault, person);
+            return credentials::authorize(name, endpoint, settings, how);
+        };
+        let company = Company {
+            provider: self.provider.as_ref(),
+            http: &self.http,
+            vault: &self.vault,
+            person,
+        };
+        credentials::enterprise::authorize(name, endpoint, (settings, enterprise), &company)
     }
 
     /// With the tokens of this person.

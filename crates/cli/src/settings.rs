@@ -10,7 +10,10 @@ mod reading;
 use std::path::{Path, PathBuf};
 
 use plenipo_config::ConfigError;
-use plenipo_config::{Config, CredentialsConfig, EnvironmentPolicy, Origin, ServerConfig, parse};
+use plenipo_config::{
+    Config, CredentialsConfig, EnvironmentPolicy, IdentityProviderConfig, Origin, ServerConfig,
+    parse,
+};
 use plenipo_connect::ServerName;
 use plenipo_launch::Rung;
 use plenipo_policy::{PermissionTables, parse_permissions};
@@ -218,6 +221,16 @@ impl Settings {
     /// Whether an operator lets commands run without a launcher.
     pub(crate) fn allow_unsandboxed(&self) -> bool {
         self.layers.iter().any(|(_, config)| config.allow_unsandboxed)
+    }
+
+    /// The company's identity provider; whole from the strongest layer that has it, never a project's.
+    pub(crate) fn identity_provider(&self) -> Option<&IdentityProviderConfig> {
+        self.layers.iter().find_map(|(_, config)| config.identity_provider.as_ref())
+    }
+
+    /// The provider of the person's own account; as above.
+    pub(crate) fn account(&self) -> Option<&IdentityProviderConfig> {
+        self.layers.iter().find_map(|(_, config)| config.account.as_ref())
     }
 
     /// Where credentials are kept; whole from the strongest layer that says anything of it.

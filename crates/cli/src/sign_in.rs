@@ -2,6 +2,7 @@
 
 mod browser;
 mod device;
+pub(crate) mod identity;
 mod listener;
 mod page;
 mod pasted;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::enterprise::{self, EnterpriseConfig};
 use crate::error::ConfigError;
 use crate::format::Format;
 use crate::keys::{self, Meaning};
@@ -43,6 +44,8 @@ struct Draft<'a> {
     headers: Vec<(String, HeaderValueSource)>,
     headers_helper: Option<Vec<Template>>,
     oauth: OAuthConfig,
+    is_managed: bool,
+    enterprise: Option<EnterpriseConfig>,
     enabled: bool,
     off: Option<&'static str>,
     required: bool,
@@ -77,6 +80,8 @@ impl<'a> Draft<'a> {
             headers: Vec::new(),
             headers_helper: None,
             oauth: OAuthConfig::default(),
+            is_managed: false,
+            enterprise: None,
             enabled: true,
             off: None,
             required: false,
@@ -144,6 +149,8 @@ impl<'a> Draft<'a> {
             "scopes" => self.oauth.scopes(node, place)?,
             "oauth_resource" => self.oauth.resource(node, place)?,
             "oauth" => self.not_yet.extend(self.oauth.table(node, place)?),
+            "auth" => self.is_managed = enterprise::is_managed(node, place)?,
+            "enterprise" => self.enterprise = Some(EnterpriseConfig::read(node, place)?),
             "enabled" => self.enabled = place.boolean(node)?,
             "disabled" => self.off = place.boolean(node)?.then_some("`disabled: true`"),
             "required" => self.required = place.boolean(node)?,
@@ -276,6 +283,7 @@ impl<'a> Draft<'a> {
         if let Some((kind, _)) = &self.kind {
             self.reasons.extend(unsupported_kind(kind));
         }
+        let enterprise = self.managed(place)?;
         let warnings = self.warnings();
         let state = self.state();
         let transport = match (self.url, self.command) {
@@ -285,6 +293,7 @@ impl<'a> Draft<'a> {
                 headers: self.headers,
                 headers_helper: self.headers_helper,
                 oauth: Box::new(self.oauth),
+                enterprise,
             }),
             (None, Some(command)) => TransportSettings::Stdio(StdioSettings {
                 command,
@@ -314,6 +323,24 @@ impl<'a> Draft<'a> {
         })
     }
 
+    /// What the company manages has one way to a token, and everything about it is pinned.
+    fn managed(&self, place: &Place<'_>) -> Result<Option<EnterpriseConfig>, ConfigError> {
+        if !self.is_managed {
+            return match self.enterprise {
+                Some(_) => Err(place.fault("has `enterprise`, but not `auth = \"enterprise\"`")),
+                None => Ok(None),
+            };
+        }
+        let given = |key: &&str| self.given.iter().any(|(given, _)| given == key);
+        if let Some(key) = keys::NOT_MANAGED.into_iter().find(given) {
+            return Err(place.fault(format!("has `auth = \"enterprise\"` and `{key}`")));
+        }
+        match self.oauth.misses_for_enterprise() {
+            Some(reason) => Err(place.fault(reason)),
+            None => Ok(Some(self.enterprise.clone().unwrap_or_default())),
+        }
+    }
+
     /// Which transport was meant, by the key that is there; `type` may only agree.
     fn is_http(&self, place: &Place<'_>) -> Result<bool, ConfigError> {
         let is_http = match (&self.command, &self.url) {
@@ -341,11 +368,10 @@ impl<'a> Draft<'a> {
     }
 
     fn check_transport(&self, is_http: bool) -> Result<(), ConfigError> {
-        let http_only = || keys::HTTP_ONLY.into_iter().chain(keys::HTTP_ONLY_NOT_YET);
         for (key, place) in &self.given {
             let foreign = match is_http {
                 true => keys::STDIO_ONLY.contains(&key.as_str()),
-                false => http_only().any(|other| other == key),
+                false => keys::HTTP_ONLY.contains(&key.as_str()),
             };
             if foreign {
                 let of = if is_http { "url" } else { "command" };

@@ -16,7 +16,7 @@ pub(crate) enum Meaning {
 }
 
 /// Keys of `[mcp_servers.NAME]` that are honoured.
-const HONOURED: [&str; 27] = [
+const HONOURED: [&str; 29] = [
     "command",
     "args",
     "env",
@@ -30,6 +30,8 @@ const HONOURED: [&str; 27] = [
     "scopes",
     "oauth",
     "oauth_resource",
+    "auth",
+    "enterprise",
     "enabled",
     "required",
     "startup_timeout_sec",
@@ -50,9 +52,8 @@ const HONOURED: [&str; 27] = [
 pub(crate) const TOOL: [&str; 2] = ["approval_mode", "output_token_limit"];
 
 /// Keys of `[mcp_servers.NAME]` that are known and not honoured yet.
-const NOT_YET: [&str; 6] = [
+const NOT_YET: [&str; 5] = [
     "environment_id",
-    "auth",
     "startup_readiness",
     "supports_parallel_tool_calls",
     "omit_tools_from",
@@ -95,7 +96,7 @@ const JSON_DESCRIPTIVE: [&str; 4] = ["description", "gallery", "version", "note"
 /// Keys that only a server with `command` has, as the reference schema calls them.
 pub(crate) const STDIO_ONLY: [&str; 5] = ["args", "env", "env_vars", "cwd", "restart"];
 /// Keys that only a server with `url` has.
-pub(crate) const HTTP_ONLY: [&str; 7] = [
+pub(crate) const HTTP_ONLY: [&str; 9] = [
     "bearer_token_env_var",
     "http_headers",
     "env_http_headers",
@@ -103,12 +104,41 @@ pub(crate) const HTTP_ONLY: [&str; 7] = [
     "scopes",
     "oauth",
     "oauth_resource",
+    "auth",
+    "enterprise",
 ];
-/// Keys that only a server with `url` has, among those that are not honoured yet.
-pub(crate) const HTTP_ONLY_NOT_YET: [&str; 1] = ["auth"];
+/// Keys of `mcp_enterprise_managed_auth.idp` and of `account`.
+pub(crate) const IDENTITY_PROVIDER: [&str; 12] = [
+    "issuer",
+    "client_id",
+    "client_secret",
+    "client_secret_env_var",
+    "client_secret_file",
+    "private_key_env_var",
+    "private_key_file",
+    "private_key_id",
+    "private_key_algorithm",
+    "token_endpoint_auth_method",
+    "tenant",
+    "callback_port",
+];
+/// Other ways to a token, which a server with `auth = "enterprise"` has not.
+pub(crate) const NOT_MANAGED: [&str; 4] =
+    ["bearer_token_env_var", "http_headers", "env_http_headers", "http_headers_helper"];
+/// Values of `auth`.
+pub(crate) const AUTH: [&str; 3] = ["oauth", "enterprise", "ema_auth"];
+/// Keys of `[mcp_servers.NAME.enterprise]`.
+pub(crate) const ENTERPRISE: [&str; 3] = ["assertion", "algorithms", "max_token_lifetime_sec"];
+/// Values of `enterprise.assertion`.
+pub(crate) const ASSERTIONS: [&str; 2] = ["signed", "encrypted"];
+/// Values in `enterprise.algorithms` (RFC 7518 §3.1, RFC 8037).
+pub(crate) const SIGNING_ALGORITHMS: [&str; 9] =
+    ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"];
 
 /// Top-level keys that are honoured.
-pub(crate) const TOP_LEVEL: [&str; 10] = [
+pub(crate) const TOP_LEVEL: [&str; 12] = [
+    "account",
+    "mcp_enterprise_managed_auth",
     "credentials",
     "credentials_store",
     "launcher",
@@ -122,8 +152,7 @@ pub(crate) const TOP_LEVEL: [&str; 10] = [
 ];
 
 /// Top-level keys of the reference schema that are about MCP and not honoured yet.
-pub(crate) const TOP_LEVEL_NOT_YET: [&str; 5] = [
-    "mcp_enterprise_managed_auth",
+pub(crate) const TOP_LEVEL_NOT_YET: [&str; 4] = [
     "mcp_oauth_credentials_store",
     "mcp_oauth_callback_port",
     "mcp_oauth_callback_url",

@@ -19,7 +19,8 @@
 //! | `sandbox.deny_glob` | `strict` or `at-start`, the default | managed, user |
 //! | `sandbox.minimum_rung` | `full`, `full-privileged`, `bwrap`, `no-proc` or `landlock` | managed, user |
 //! | `shell_environment_policy` | [`EnvironmentPolicy`] | managed, user |
-//! | `mcp_servers.NAME` | [`ServerConfig`] | any |
+//! | `mcp_enterprise_managed_auth.idp`, `account` | [`IdentityProviderConfig`] | managed, user |
+//! | `mcp_servers.NAME` | [`ServerConfig`] | any; with `auth = "enterprise"` managed, user |
 //!
 //! Of other programs' files, which [`Format`] tells apart, only the servers are read.
 #![forbid(unsafe_code)]
@@ -27,6 +28,7 @@
 mod approval;
 mod credentials;
 mod draft;
+mod enterprise;
 mod environment;
 mod error;
 mod format;
@@ -47,6 +49,7 @@ use std::path::PathBuf;
 
 pub use approval::ApprovalSettings;
 pub use credentials::{CredentialsConfig, CredentialsStore, Sealing, TextSource};
+pub use enterprise::{EnterpriseConfig, IdentityProviderConfig};
 pub use environment::{EnvironmentPolicy, Inherit};
 pub use error::ConfigError;
 pub use format::Format;
@@ -92,6 +95,10 @@ pub struct Config {
     pub audit_file: Option<PathBuf>,
     /// Where credentials are kept; whole from the strongest file that says anything of it.
     pub credentials: Option<CredentialsConfig>,
+    /// `mcp_enterprise_managed_auth.idp`; whole from the strongest file that has it.
+    pub identity_provider: Option<IdentityProviderConfig>,
+    /// `account`; whole from the strongest file that has it.
+    pub account: Option<IdentityProviderConfig>,
     /// Name of the weakest rung that the operator lets a sandbox be built on.
     pub minimum_rung: Option<String>,
     /// Whether deny patterns have to hold for files that appear later, too.

@@ -110,6 +110,27 @@ impl OAuthConfig {
         named.map(|(key, _)| key)
     }
 
+    /// What is missing, or too much, for a server that the company manages.
+    pub(crate) fn misses_for_enterprise(&self) -> Option<&'static str> {
+        let confidential = self.client_secret.is_some() || self.private_key.is_some();
+        let faults = [
+            (self.client_id.is_none(), "has `auth = \"enterprise\"`, but no `oauth.client_id`"),
+            (
+                confidential && self.issuer.is_none(),
+                "has a client's secret or key, but no `oauth.authorization_server_issuer` it is for",
+            ),
+            (
+                self.grant != GrantKind::AuthorizationCode,
+                "has `auth = \"enterprise\"` and an `oauth.grant`",
+            ),
+            (
+                self.callback_port.is_some() || self.callback_url.is_some(),
+                "has `auth = \"enterprise\"` and a callback: nobody signs in to the server itself",
+            ),
+        ];
+        faults.into_iter().find(|(is_wrong, _)| *is_wrong).map(|(_, reason)| reason)
+    }
+
     /// The table; returns the keys in it that are not honoured.
     pub(crate) fn table(
         &mut self,
@@ -224,7 +245,11 @@ fn grant(node: &Node, place: &Place<'_>) -> Result<GrantKind, ConfigError> {
     })
 }
 
-fn one_of(words: &[&str], node: &Node, place: &Place<'_>) -> Result<String, ConfigError> {
+pub(crate) fn one_of(
+    words: &[&str],
+    node: &Node,
+    place: &Place<'_>,
+) -> Result<String, ConfigError> {
     let word = place.string(node)?;
     match words.contains(&word.as_str()) {
         true => Ok(word),
@@ -232,7 +257,7 @@ fn one_of(words: &[&str], node: &Node, place: &Place<'_>) -> Result<String, Conf
     }
 }
 
-fn filled(node: &Node, place: &Place<'_>) -> Result<String, ConfigError> {
+pub(crate) fn filled(node: &Node, place: &Place<'_>) -> Result<String, ConfigError> {
     let text = place.string(node)?;
     match text.trim().is_empty() || text.chars().any(char::is_control) {
         true => Err(place.fault("is empty, or has a control character")),
@@ -265,7 +290,7 @@ fn callback_url(node: &Node, place: &Place<'_>) -> Result<EndpointUrl, ConfigErr
     }
 }
 
-fn port(node: &Node, place: &Place<'_>) -> Result<u16, ConfigError> {
+pub(crate) fn port(node: &Node, place: &Place<'_>) -> Result<u16, ConfigError> {
     let port = match &node.value {
         Value::Integer { digits, radix } => u16::from_str_radix(digits, *radix).ok(),
         _ => None,

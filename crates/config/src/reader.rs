@@ -11,8 +11,8 @@ use crate::format::{Format, looks_like_json};
 use crate::node::{Name, Node, Place, Table};
 use crate::scalar::absolute;
 use crate::{
-    Config, Origin, ServerConfig, TransportSettings, environment, json_document, keys,
-    toml_document,
+    Config, IdentityProviderConfig, Origin, ServerConfig, TransportSettings, enterprise,
+    environment, json_document, keys, toml_document,
 };
 use plenipo_connect::ServerName;
 
@@ -28,6 +28,8 @@ pub(crate) fn read(text: &str, file: &str, origin: Origin) -> Result<Config, Con
         environment: None,
         audit_file: None,
         credentials: None,
+        identity_provider: None,
+        account: None,
         minimum_rung: None,
         strict_globs: false,
         servers: BTreeMap::new(),
@@ -80,6 +82,9 @@ fn foreign(
 ) -> Result<(), ConfigError> {
     if name.text == config.format.servers_key() {
         servers(config, node, place)?;
+    } else if config.format == Format::Codex && name.text == "mcp_enterprise_managed_auth" {
+        trusted(config.origin, place)?;
+        config.identity_provider = Some(enterprise::managed_auth(node, place)?);
     } else if config.format == Format::Codex
         && keys::TOP_LEVEL_NOT_YET.contains(&name.text.as_str())
     {
@@ -112,6 +117,14 @@ fn own(
             config.environment = Some(environment::read(node, place)?);
         }
         "mcp_servers" => servers(config, node, place)?,
+        "mcp_enterprise_managed_auth" => {
+            trusted(config.origin, place)?;
+            config.identity_provider = Some(enterprise::managed_auth(node, place)?);
+        }
+        "account" => {
+            trusted(config.origin, place)?;
+            config.account = Some(IdentityProviderConfig::read(node, place)?);
+        }
         known if keys::TOP_LEVEL_NOT_YET.contains(&known) || keys::OWN_NOT_YET.contains(&known) => {
             trusted(config.origin, place)?;
             config.warnings.push(place.fault("is recognised but not honoured yet"));
@@ -212,6 +225,10 @@ fn of_project(
     place: &Place<'_>,
 ) -> Result<ServerConfig, ConfigError> {
     match &read.transport {
+        // It could send the company's tokens elsewhere, or ask for more.
+        TransportSettings::Http(http) if origin == Origin::Project && http.enterprise.is_some() => {
+            trusted(origin, &place.named("auth")).map(|()| read)
+        }
         TransportSettings::Http(http) if origin == Origin::Project => match http.oauth.file_key() {
             Some(key) => trusted(origin, &place.named(&format!("oauth.{key}"))).map(|()| read),
             None => Ok(read),

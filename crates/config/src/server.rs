@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use plenipo_redact::Secret;
 
+use crate::enterprise::EnterpriseConfig;
 use crate::error::ConfigError;
 use crate::oauth::OAuthConfig;
 use crate::template::{StartContext, Template};
@@ -38,6 +39,8 @@ use plenipo_connect::environment;
 /// | `scopes` | HTTP | \[string\] | what the server asks for |
 /// | `oauth_resource` | HTTP | URL | what the server publishes |
 /// | `oauth` | HTTP | [`OAuthConfig`] | none |
+/// | `auth` | HTTP | `oauth`, `enterprise` or `ema_auth`, the same | `oauth` |
+/// | `enterprise` | HTTP, with `auth = "enterprise"` | [`EnterpriseConfig`] | none |
 /// | `enabled` | both | bool | true |
 /// | `required` | both | bool | false |
 /// | `startup_timeout_sec` (or `startup_timeout_ms`, which is weaker) | both | seconds | 30 |
@@ -137,6 +140,8 @@ pub struct HttpSettings {
     pub headers_helper: Option<Vec<Template>>,
     /// About signing in.
     pub oauth: Box<OAuthConfig>,
+    /// With `auth = "enterprise"`: the company's identity provider gives the tokens, and nobody else.
+    pub enterprise: Option<EnterpriseConfig>,
 }
 
 /// Where a header's value comes from.
@@ -232,7 +237,8 @@ impl HttpSettings {
     pub fn may_sign_in(&self) -> bool {
         let authorizes =
             |(name, _): &(String, HeaderValueSource)| name.eq_ignore_ascii_case("authorization");
-        self.bearer_token_env_var.is_none()
+        self.enterprise.is_none()
+            && self.bearer_token_env_var.is_none()
             && self.headers_helper.is_none()
             && !self.headers.iter().any(authorizes)
     }

@@ -50,7 +50,9 @@ pub fn failed(error: EnterpriseError) -> AuthorizeError {
     AuthorizeError::new(kind(error.class()), Classified(error)).with_hint(hint)
 }
 
-fn kind(class: ErrorClass) -> ErrorKind {
+/// What a class of errors is to a connection, and to an exit code.
+#[must_use]
+pub fn kind(class: ErrorClass) -> ErrorKind {
     match class {
         ErrorClass::EnterpriseSignIn
         | ErrorClass::AccountSignIn

@@ -45,6 +45,23 @@ pub enum EnterpriseError {
         /// What was said, if it is known.
         code: KnownCode,
     },
+    /// The assertion was refused, and the clock of who refused it is far off.
+    #[error(
+        "{party} refused the {} identity with {code}, and its clock is {} s {}",
+        whose.as_str(),
+        ahead.unsigned_abs(),
+        if *ahead < 0 { "behind" } else { "ahead" }
+    )]
+    Clock {
+        /// Who said so.
+        party: Party,
+        /// Whose grant it is about.
+        whose: Source,
+        /// What was said.
+        code: KnownCode,
+        /// Seconds that its clock is ahead of the one here.
+        ahead: i64,
+    },
     /// Somebody is called by another name than the configured one.
     #[error("{party} is not the configured issuer `{configured}`{}", by_slash(*.slash))]
     Issuer {

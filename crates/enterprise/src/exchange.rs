@@ -11,6 +11,7 @@ use plenipo_oauth::{
 };
 use plenipo_redact::Secret;
 
+use crate::clock::Watched;
 use crate::error::{EnterpriseError, KnownCode, Party};
 use crate::grant::IdentityGrant;
 use crate::identity::Pin;
@@ -18,6 +19,8 @@ use crate::provider::{IdentityProvider, Network, verified};
 use crate::resource::{ManagedServer, Resource};
 use crate::select::{Condition, Unselected};
 
+/// Seconds by which clocks differ that matter to an assertion.
+const FAR_OFF: u64 = 30;
 const TOKEN_EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
 
 /// The identity provider, asked for one server with one person's identity.
@@ -228,9 +231,12 @@ pub(crate) async fn redeem(
     let bound = resource.endpoint.dpop.is_some();
     let grant = if bound { Grant::JwtDpop(assertion) } else { Grant::JwtBearer(assertion) };
     let request = TokenRequest::new(grant, None);
-    let answer = resource.endpoint.request(&network.http(), &request).await;
-    let mut answer =
-        answer.map_err(|error| EnterpriseError::of_oauth(&error, party, pin.identity.source))?;
+    let watched = Watched::new(&network.client);
+    let answer = resource.endpoint.request(&network.http_of(&watched), &request).await;
+    let mut answer = answer.map_err(|error| {
+        let error = EnterpriseError::of_oauth(&error, party, pin.identity.source);
+        with_clock(error, watched.seconds_ahead())
+    })?;
     let refused = |fault| Err(EnterpriseError::answer(party, fault));
     match answer.token_type {
         TokenType::Bearer if !bound => {}
@@ -249,6 +255,17 @@ pub(crate) async fn redeem(
     // The way to another token leads over the identity provider alone.
     answer.refresh_token = None;
     Ok(answer)
+}
+
+/// A refused assertion, with the clock that may be the reason.
+fn with_clock(error: EnterpriseError, ahead: Option<i64>) -> EnterpriseError {
+    match (error, ahead) {
+        (
+            EnterpriseError::Refused { party, whose, code: code @ KnownCode::InvalidGrant },
+            Some(ahead),
+        ) if ahead.unsigned_abs() > FAR_OFF => EnterpriseError::Clock { party, whose, code, ahead },
+        (error, _) => error,
+    }
 }
 
 fn code_of<T>(outcome: &Result<T, EnterpriseError>) -> Option<KnownCode> {

@@ -23,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 mod bearer;
+mod clock;
 mod error;
 mod exchange;
 mod grant;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use plenipo_oauth::jose::PublicKeys;
 use plenipo_oauth::{
     AddressPolicy, Authorization, AuthorizationOptions, ClientRegistration, Grant, Http,
@@ -57,7 +59,12 @@ impl Network {
     }
 
     pub(crate) fn http(&self) -> Http<'_> {
-        Http::new(self.client.as_ref(), self.addresses)
+        self.http_of(self.client.as_ref())
+    }
+
+    /// By way of somebody who looks at what passes.
+    pub(crate) fn http_of<'h>(&self, client: &'h dyn HttpClient) -> Http<'h> {
+        Http::new(client, self.addresses)
     }
 }
 
@@ -95,7 +102,8 @@ impl IdentityProvider {
     }
 
     /// Trades a SAML assertion for a refresh token, and that for an ID token, which says who it is
-    /// (ID-JAG draft -04 §4.5: the assertion itself is never sent on).
+    /// (ID-JAG draft -04 §4.5: the assertion itself is never sent on). It may be XML, or base64url as
+    /// it is sent (RFC 8693 §3).
     ///
     /// # Errors
     /// [`EnterpriseError`].
@@ -106,6 +114,10 @@ impl IdentityProvider {
         source: Source,
     ) -> Result<(Subject, IdentityGrant), EnterpriseError> {
         let failed = failing(source);
+        let assertion = assertion.map(|text| match text.trim_start().starts_with('<') {
+            true => URL_SAFE_NO_PAD.encode(text.trim()),
+            false => text,
+        });
         let endpoint = self.endpoint(network).await.map_err(&failed)?;
         let mut exchange = TokenExchange::new(assertion, token_type::SAML2);
         exchange.requested_token_type = Some(token_type::REFRESH_TOKEN.to_owned());

@@ -93,12 +93,8 @@ impl Listener {
 
 impl Visitor {
     /// Shows the page of a sign-in that is done, or what failed.
-    pub(super) async fn tell(
-        mut self,
-        server: &plenipo_connect::ServerName,
-        told: Result<(), String>,
-    ) {
-        let page = page::outcome(server.as_str(), told);
+    pub(super) async fn tell(mut self, place: &str, told: Result<(), String>) {
+        let page = page::outcome(place, told);
         // The terminal says it as well: a browser that has left misses nothing.
         timeout(TIME, answer(&mut self.0, "200 OK", &page)).await.ok();
     }

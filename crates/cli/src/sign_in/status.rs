@@ -44,7 +44,12 @@ pub(crate) fn run(global: &Global) -> Result<ExitCode, Failure> {
     let rows: Vec<_> = signed_in.filter_map(|record| row(record, &servers, &store)).collect();
     match global.json {
         true => terminal::print_json(&rows)?,
-        false => terminal::print_lines(&lines(&rows))?,
+        false => {
+            let mut lines = lines(&rows);
+            let explained = super::identity::explain(&settings, &vault);
+            lines.extend(explained.iter().flat_map(super::identity::Explained::lines));
+            terminal::print_lines(&lines)?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -46,6 +46,12 @@ impl Target {
                 "server `{name}` is started here: its credentials come from its environment"
             )));
         };
+        if http.enterprise.is_some() {
+            let text = format!("server `{name}` is the company's: nobody signs in to it alone");
+            return Err(Failure::usage(text).with_hint(
+                "run `plenipo enterprise login`; `plenipo enterprise logout` signs out",
+            ));
+        }
         if !http.may_sign_in() {
             return Err(Failure::usage(format!(
                 "server `{name}` has credentials in its configuration, which go before a sign-in"
@@ -124,7 +130,7 @@ impl Target {
         let finished = sign_in.finish(&http, answer.expose()).await;
         if let Some(visitor) = visitor {
             let told = finished.as_ref().map(drop).map_err(|error| with_sources(error));
-            visitor.tell(&self.name, told).await;
+            visitor.tell(self.name.as_str(), told).await;
         }
         finished.map_err(|error| self.oauth_failed(error))
     }

@@ -11,6 +11,7 @@ mod audit;
 mod builds;
 mod call;
 mod cases;
+mod company;
 mod credentials;
 mod doctor;
 mod edit;

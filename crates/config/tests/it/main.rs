@@ -6,4 +6,5 @@
 )]
 
 mod credentials;
+mod enterprise;
 mod parse;

@@ -10,7 +10,7 @@ use plenipo_oauth::{TokenEndpoint, TokenResponse};
 use tokio::task::spawn_blocking;
 
 use super::{Bearer, Inner};
-use crate::error::{EnterpriseError, ErrorClass, Party};
+use crate::error::{EnterpriseError, KnownCode, Party};
 use crate::exchange::{Asking, check_provider, redeem};
 use crate::resource::Resource;
 use crate::steps::{Came, End, Exchange, Sequence, Step};
@@ -30,7 +30,10 @@ impl Inner {
         let (resource, endpoint) = found.map_err(|_| EnterpriseError::TimedOut { party })??;
         match self.exchange(resource, endpoint).await {
             // One new assertion, and no third: never the same one again.
-            Err(error) if error.class() == ErrorClass::ResourceGrantRejected => {
+            Err(
+                EnterpriseError::Refused { party, code: KnownCode::InvalidGrant, .. }
+                | EnterpriseError::Clock { party, code: KnownCode::InvalidGrant, .. },
+            ) if party == Party::ResourceAuthorization => {
                 tokio::time::sleep(self.options.pause).await;
                 self.exchange(resource, endpoint).await
             }

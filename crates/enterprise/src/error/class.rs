@@ -214,7 +214,9 @@ impl EnterpriseError {
     pub fn class(&self) -> ErrorClass {
         match self {
             Self::Unselected(unselected) => of_selection(unselected),
-            Self::Refused { party, whose, code } => of_refusal(*party, *whose, *code),
+            Self::Refused { party, whose, code } | Self::Clock { party, whose, code, .. } => {
+                of_refusal(*party, *whose, *code)
+            }
             Self::Issuer { .. } => ErrorClass::IssuerMismatch,
             Self::Metadata { .. } | Self::Answer { .. } => ErrorClass::MetadataUnusable,
             Self::Assertion { .. } => ErrorClass::AssertionUnusable,

@@ -209,6 +209,8 @@ async fn ema_a_saml_assertion_becomes_a_refresh_token() {
     let provider = options.provider.clone();
     let signed_in = provider.sign_in_with_saml(&network, saml, Source::Enterprise).await.unwrap();
     let (subject, grant) = signed_in;
+    let sent = company.parties.forms.lock().unwrap()[1].1["subject_token"].clone();
+    assert_eq!(sent, "PHNhbWwtczNjcjN0Lz4", "base64url, as RFC 8693 wants it");
     assert_eq!(subject.subject, "ada");
     assert_eq!(company.parties.log(), ["provider", "exchange", "refresh", "keys"]);
     assert_eq!(grant.refresh_token.as_ref().unwrap().expose(), "rt-s3cr3t-saml");

@@ -11,6 +11,7 @@ mod flow;
 mod lease;
 mod parties;
 mod pinned;
+mod postgres;
 mod refusals;
 mod selection;
 mod support;

@@ -48,6 +48,8 @@ pub(crate) struct Told {
     pub(crate) assertion: Option<String>,
     /// Of the ID token of a refresh.
     pub(crate) id_token: Value,
+    /// `Date` of every answer.
+    pub(crate) date: Option<&'static str>,
     /// Refresh tokens are rotated.
     pub(crate) rotates: bool,
 }
@@ -301,7 +303,14 @@ impl HttpClient for Parties {
                 Ok(respond(status, &document))
             }
         };
-        Box::pin(async { Ok(response?.map(Secret::new)) })
+        let date = told.date;
+        Box::pin(async move {
+            let mut response = response?;
+            if let Some(date) = date {
+                response.headers_mut().insert("date", date.parse().unwrap());
+            }
+            Ok(response.map(Secret::new))
+        })
     }
 
     fn now(&self) -> SystemTime {

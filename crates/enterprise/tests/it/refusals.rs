@@ -193,6 +193,7 @@ async fn ema_refusals_of_the_authorization_server() {
         ("invalid_target", Class::PolicyRefused),
         ("unsupported_grant_type", Class::MetadataUnusable),
         ("server_error", Class::Unreachable),
+        ("invalid_request", Class::ResourceGrantRejected),
     ];
     for (code, expected) in rows {
         let instead = vec![Instead::Error(400, code)];
@@ -218,6 +219,31 @@ async fn ema_a_refused_assertion_is_replaced_once_and_never_replayed() {
     let (class, text, log) = refused(|told| drop(told.instead.insert("redeem", twice))).await;
     assert_eq!(class, ErrorClass::ResourceGrantRejected, "{text}");
     assert_eq!(log[4..], ["exchange", "redeem", "exchange", "redeem"]);
+}
+
+/// What is refused twice is said with the clock, where that is far off.
+#[tokio::test]
+async fn ema_a_clock_that_is_far_off_is_named() {
+    // The parties live on 15 January 2027, 08:00.
+    for (date, expected) in [
+        ("Fri, 15 Jan 2027 07:58:25 GMT", Some("its clock is 95 s behind")),
+        ("Fri, 15 Jan 2027 08:02:00 GMT", Some("its clock is 120 s ahead")),
+        ("Fri, 15 Jan 2027 08:00:20 GMT", None),
+        ("yesterday", None),
+    ] {
+        let twice = vec![Instead::Error(400, "invalid_grant"); 2];
+        let (class, text, log) = refused(|told| {
+            told.date = Some(date);
+            told.instead.insert("redeem", twice);
+        })
+        .await;
+        assert_eq!(class, ErrorClass::ResourceGrantRejected, "{text}");
+        assert_eq!(log[4..], ["exchange", "redeem", "exchange", "redeem"]);
+        match expected {
+            Some(expected) => assert!(text.contains(expected), "{text}"),
+            None => assert!(!text.contains("clock"), "{text}"),
+        }
+    }
 }
 
 /// An assertion that ended while it was on its way is not redeemed.

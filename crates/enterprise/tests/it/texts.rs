@@ -51,6 +51,12 @@ fn all() -> Vec<EnterpriseError> {
     let mut all: Vec<_> = unselected.into_iter().map(Error::Unselected).collect();
     all.extend(refused.map(|(party, whose, code)| Error::Refused { party, whose, code }));
     let (configured, party) = (IDP.to_owned(), Party::IdentityProvider);
+    all.extend([-95, 40].map(|ahead| Error::Clock {
+        party: Party::ResourceAuthorization,
+        whose: Source::Enterprise,
+        code: KnownCode::InvalidGrant,
+        ahead,
+    }));
     all.extend([
         Error::Issuer { party, configured: configured.clone(), slash: true },
         Error::Issuer { party: Party::ResourceAuthorization, configured, slash: false },

@@ -1,0 +1,234 @@
+//! `mcp_enterprise_managed_auth` and `account`, and what a server with `auth = "enterprise"` says.
+
+use std::path::Path;
+use std::time::Duration;
+
+use plenipo_oauth::{AuthenticationMethod, Issuer};
+use plenipo_redact::Secret;
+
+use crate::credentials::{TextSource, once};
+use crate::error::ConfigError;
+use crate::keys;
+use crate::node::{Node, Place};
+use crate::oauth::{filled, one_of};
+use crate::scalar::seconds;
+
+/// `[mcp_enterprise_managed_auth.idp]` or `[account]`: an OpenID provider and our client there. Set in
+/// managed and user configuration only, and taken whole from one file.
+///
+/// | key | type | default |
+/// |---|---|---|
+/// | `issuer` | URL, to the letter | required |
+/// | `client_id` | string | required |
+/// | `client_secret`, `client_secret_env_var`, `client_secret_file` | string, name of a variable, absolute path | none |
+/// | `private_key_env_var`, `private_key_file` | name of a variable, absolute path, of PEM | none |
+/// | `private_key_id` | string: `kid` | none |
+/// | `private_key_algorithm` | `ES256`, `RS256` or `EdDSA` | the key's own |
+/// | `token_endpoint_auth_method` | as for a server | what the issuer offers |
+/// | `tenant` | string: the company, at a provider of several | none |
+/// | `callback_port` | port, for a client with one redirect address | any free one |
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct IdentityProviderConfig {
+    /// `issuer`.
+    pub issuer: Issuer,
+    /// `client_id`.
+    pub client_id: String,
+    /// `client_secret`, as it is written.
+    pub client_secret: Option<Secret<String>>,
+    /// `client_secret_env_var` or `client_secret_file`.
+    pub client_secret_source: Option<TextSource>,
+    /// `private_key_env_var` or `private_key_file`: PEM.
+    pub private_key: Option<TextSource>,
+    /// `private_key_id`.
+    pub private_key_id: Option<String>,
+    /// `private_key_algorithm`.
+    pub private_key_algorithm: Option<String>,
+    /// `token_endpoint_auth_method`.
+    pub method: Option<AuthenticationMethod>,
+    /// `tenant`.
+    pub tenant: Option<String>,
+    /// `callback_port`.
+    pub callback_port: Option<u16>,
+}
+
+/// The table `enterprise` of a server with `auth = "enterprise"`.
+///
+/// | key | type | default |
+/// |---|---|---|
+/// | `assertion` | `signed` or `encrypted` | `signed` |
+/// | `algorithms` | list of JWS algorithms | any that is not symmetric |
+/// | `max_token_lifetime_sec` | seconds, 300 at most | 300 |
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EnterpriseConfig {
+    /// `assertion = "encrypted"`.
+    pub encrypted: bool,
+    /// `algorithms`.
+    pub algorithms: Option<Vec<String>>,
+    /// `max_token_lifetime_sec`.
+    pub max_lifetime: Option<Duration>,
+}
+
+#[derive(Default)]
+struct Draft {
+    issuer: Option<Issuer>,
+    client_id: Option<String>,
+    client_secret: Option<Secret<String>>,
+    client_secret_source: Option<TextSource>,
+    private_key: Option<TextSource>,
+    private_key_id: Option<String>,
+    private_key_algorithm: Option<String>,
+    method: Option<AuthenticationMethod>,
+    tenant: Option<String>,
+    callback_port: Option<u16>,
+}
+
+impl IdentityProviderConfig {
+    pub(crate) fn read(node: &Node, place: &Place<'_>) -> Result<Self, ConfigError> {
+        let mut draft = Draft::default();
+        for (name, value) in place.table(node)? {
+            draft.take(&name.text, value, &place.member(name))?;
+        }
+        draft.finish(place)
+    }
+
+    /// Files of secrets that it names.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        let sources = [&self.client_secret_source, &self.private_key];
+        sources.into_iter().filter_map(|source| match source {
+            Some(TextSource::File(path)) => Some(path.as_path()),
+            _ => None,
+        })
+    }
+}
+
+impl Draft {
+    fn take(&mut self, key: &str, node: &Node, place: &Place<'_>) -> Result<(), ConfigError> {
+        let source = || TextSource::read(key, node, place);
+        match key {
+            "issuer" => {
+                let issuer = Issuer::parse(&place.string(node)?);
+                self.issuer = Some(issuer.map_err(|fault| place.fault(fault.to_string()))?);
+            }
+            "client_id" => self.client_id = Some(filled(node, place)?),
+            "client_secret" => self.client_secret = Some(Secret::new(filled(node, place)?)),
+            "client_secret_env_var" | "client_secret_file" => {
+                once(&mut self.client_secret_source, source()?, place)?;
+            }
+            "private_key_env_var" | "private_key_file" => {
+                once(&mut self.private_key, source()?, place)?;
+            }
+            "private_key_id" => self.private_key_id = Some(filled(node, place)?),
+            "private_key_algorithm" => {
+                self.private_key_algorithm = Some(one_of(&keys::KEY_ALGORITHMS, node, place)?);
+            }
+            "token_endpoint_auth_method" => {
+                let method = one_of(&keys::AUTHENTICATION_METHODS, node, place)?;
+                self.method = AuthenticationMethod::parse(&method);
+            }
+            "tenant" => self.tenant = Some(filled(node, place)?),
+            "callback_port" => self.callback_port = Some(crate::oauth::port(node, place)?),
+            unknown => {
+                return Err(place.unknown_key(unknown, keys::IDENTITY_PROVIDER.into_iter()));
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self, place: &Place<'_>) -> Result<IdentityProviderConfig, ConfigError> {
+        use AuthenticationMethod as Method;
+        let secret = self.client_secret.is_some() || self.client_secret_source.is_some();
+        let key = self.private_key.is_some();
+        let about_key = self.private_key_id.is_some() || self.private_key_algorithm.is_some();
+        let twice = self.client_secret.is_some() && self.client_secret_source.is_some();
+        let by_method = match self.method {
+            Some(Method::None) => secret || key,
+            Some(Method::SecretBasic | Method::SecretPost) => !secret,
+            Some(Method::PrivateKeyJwt) => !key,
+            _ => false,
+        };
+        let faults = [
+            ((secret && key) || twice, "has several secrets: a client proves itself with one"),
+            (about_key && !key, "says something of a key, but names none: set `private_key_file`"),
+            (by_method, "has a `token_endpoint_auth_method` that does not fit its secret or key"),
+        ];
+        if let Some((_, reason)) = faults.iter().find(|(is_wrong, _)| *is_wrong) {
+            return Err(place.fault(*reason));
+        }
+        let lacks = |key: &str| place.fault(format!("has no `{key}`: it is whole or not at all"));
+        Ok(IdentityProviderConfig {
+            issuer: self.issuer.ok_or_else(|| lacks("issuer"))?,
+            client_id: self.client_id.ok_or_else(|| lacks("client_id"))?,
+            client_secret: self.client_secret,
+            client_secret_source: self.client_secret_source,
+            private_key: self.private_key,
+            private_key_id: self.private_key_id,
+            private_key_algorithm: self.private_key_algorithm,
+            method: self.method,
+            tenant: self.tenant,
+            callback_port: self.callback_port,
+        })
+    }
+}
+
+/// `mcp_enterprise_managed_auth`, which holds `idp` and nothing else.
+pub(crate) fn managed_auth(
+    node: &Node,
+    place: &Place<'_>,
+) -> Result<IdentityProviderConfig, ConfigError> {
+    let mut found = None;
+    for (name, value) in place.table(node)? {
+        let member = place.member(name);
+        match name.text.as_str() {
+            "idp" => found = Some(IdentityProviderConfig::read(value, &member)?),
+            unknown => return Err(member.unknown_key(unknown, ["idp"].into_iter())),
+        }
+    }
+    found.ok_or_else(|| place.fault("has no `idp`"))
+}
+
+/// `auth`: whether the company manages the server.
+pub(crate) fn is_managed(node: &Node, place: &Place<'_>) -> Result<bool, ConfigError> {
+    Ok(one_of(&keys::AUTH, node, place)? != "oauth")
+}
+
+impl EnterpriseConfig {
+    pub(crate) fn read(node: &Node, place: &Place<'_>) -> Result<Self, ConfigError> {
+        let mut config = Self::default();
+        for (name, value) in place.table(node)? {
+            let place = place.member(name);
+            match name.text.as_str() {
+                "assertion" => {
+                    config.encrypted = one_of(&keys::ASSERTIONS, value, &place)? == "encrypted";
+                }
+                "algorithms" => config.algorithms = Some(algorithms(value, &place)?),
+                "max_token_lifetime_sec" => {
+                    config.max_lifetime = Some(lifetime(value, &place)?);
+                }
+                unknown => return Err(place.unknown_key(unknown, keys::ENTERPRISE.into_iter())),
+            }
+        }
+        Ok(config)
+    }
+}
+
+fn algorithms(node: &Node, place: &Place<'_>) -> Result<Vec<String>, ConfigError> {
+    let algorithms = place.strings(node)?;
+    let unknown = |name: &&String| !keys::SIGNING_ALGORITHMS.contains(&name.as_str());
+    match algorithms.iter().find(unknown) {
+        _ if algorithms.is_empty() => Err(place.fault("is empty: no assertion could be accepted")),
+        Some(_) => {
+            Err(place.fault(format!("should hold some of {}", keys::SIGNING_ALGORITHMS.join(", "))))
+        }
+        None => Ok(algorithms),
+    }
+}
+
+fn lifetime(node: &Node, place: &Place<'_>) -> Result<Duration, ConfigError> {
+    let lifetime = seconds(node, place)?;
+    match lifetime <= Duration::from_secs(300) {
+        true => Ok(lifetime),
+        false => Err(place.fault("should be 300 seconds at most")),
+    }
+}
