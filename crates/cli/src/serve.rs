@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use plenipo_config::{EnvironmentPolicy, Inherit};
 use plenipo_launch::Rung;
@@ -11,6 +12,7 @@ use crate::arguments::Global;
 use crate::env;
 use crate::failure::{Code, Failure, with_sources};
 use crate::settings::Settings;
+use crate::terminal;
 
 /// Serves on stdin and stdout until stdin ends.
 pub(crate) fn workspace(global: &Global) -> Result<ExitCode, Failure> {
@@ -75,10 +77,20 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     })
 }
 
-/// Runs a command's future to its end. What still blocks then, a reader that reads no more, is not waited for.
+/// For an issuer to answer, when the command that asked is over: the refresh token may be replaced already.
+const SETTLING: Duration = Duration::from_secs(5);
+
+/// Runs a command's future to its end. What still blocks then, a reader that reads no more, is not waited for; a
+/// token that is being refreshed is.
 pub(crate) fn run_to_end<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = runtime()?;
-    let outcome = runtime.block_on(work);
+    let outcome = runtime.block_on(async {
+        let outcome = work.await;
+        if !plenipo_credentials::refreshes_settled(SETTLING).await {
+            terminal::warn("an issuer did not answer in time: a refreshed token may be lost");
+        }
+        outcome
+    });
     runtime.shutdown_background();
     outcome
 }

@@ -31,7 +31,7 @@ pub use error::{ErrorKind, StoreError, StoreFault, TokenError};
 pub use key::{CredentialKey, RecordId};
 pub use record::{Grant, Record};
 pub use seal::SealingKey;
-pub use source::{AccessToken, SourceOptions, TokenSource};
+pub use source::{AccessToken, SourceOptions, TokenSource, refreshes_settled};
 #[cfg(feature = "keyring")]
 pub use store::KeyringStore;
 #[cfg(feature = "postgres")]

@@ -1,6 +1,7 @@
 //! A token that stays good: from memory while it is, refreshed once when it is not.
 
 mod renewal;
+mod settling;
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use crate::error::TokenError;
 use crate::key::CredentialKey;
 use crate::record::{Grant, Record};
 use crate::vault::Vault;
+pub use settling::refreshes_settled;
 
 /// What a source needs besides its record.
 #[derive(Clone)]

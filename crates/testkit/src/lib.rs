@@ -33,8 +33,10 @@ mod binary;
 mod fixture;
 mod fuzz;
 mod listener;
+mod postgres;
 mod process;
 mod require;
+mod secret_service;
 mod user;
 mod wait;
 
@@ -42,7 +44,9 @@ pub use binary::{WorldReadable, built_binary, find_tool, peers, world_readable_c
 pub use fixture::Fixture;
 pub use fuzz::{Choices, Fuzz};
 pub use listener::Listener;
+pub use postgres::PostgresCluster;
 pub use process::{ChildGuard, PidGuard, Process, processes_with_marker};
 pub use require::requires;
+pub use secret_service::SecretService;
 pub use user::{OrdinaryUser, as_user, is_root, ordinary_user};
 pub use wait::Deadline;

@@ -9,15 +9,19 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
-use plenipo_credentials::{CredentialKey, FileStore, Grant, Vault};
+use plenipo_connect::HttpClientOptions;
+use plenipo_credentials::{
+    CredentialKey, FileStore, Grant, KeyringStore, PostgresStore, SealingKey, Vault,
+};
 use plenipo_oauth::{
     ClientCredential, ClientRegistration, Issuer, ResourceId, TokenResponse, TokenType,
 };
 use plenipo_redact::Secret;
+use plenipo_testkit::{PostgresCluster, SecretService};
 use serde_json::Value;
 
 use crate::person::{Steps, on_terminal};
-use crate::sign_in::{Fake, login};
+use crate::sign_in::{Fake, begin, get, location, login, login_command};
 use crate::support::{Bench, Ran, python};
 
 fn directory(bench: &Bench) -> PathBuf {
@@ -183,6 +187,81 @@ fn auto_takes_files_for_an_absent_keyring_and_not_for_a_broken_one() {
     ran.expect(2);
     assert!(ran.stderr.contains("there is no session bus"), "{}", ran.stderr);
     assert!(ran.stderr.contains("credentials_store = \"file\""), "{}", ran.stderr);
+}
+
+/// Signs in, calls, sees where the sign-in is kept, signs out; with `variable` set for each command.
+fn round_trip(bench: &Bench, config: &str, (name, value): (&str, &str), place: &str) {
+    let run = |words: &[&str]| {
+        let mut command = bench.command([&["--config", config], words].concat());
+        Ran::of(command.env(name, value).output().unwrap())
+    };
+    run(&["call", "notes.hi"]).expect(5);
+    let mut command = login_command(bench, &["--config", config, "notes"]);
+    let (child, page) = begin(command.env(name, value));
+    assert!(get(&location(&get(&page).0)).1.contains("You can close this page"));
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    ran.expect(0);
+    assert!(ran.stderr.contains(&format!("kept in {place}")), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("not encrypted"), "{}", ran.stderr);
+    assert_eq!(run(&["call", "notes.hi"]).expect(0).stdout, "hi\n");
+    let rows: Value =
+        serde_json::from_str(&run(&["auth", "status", "--json"]).expect(0).stdout).unwrap();
+    assert!(rows[0]["store"].as_str().unwrap().starts_with(place), "{rows}");
+    assert!(!directory(bench).exists(), "nothing is kept in files");
+    run(&["logout", "notes"]).expect(0);
+    run(&["call", "notes.hi"]).expect(5);
+    assert_eq!(run(&["auth", "status", "--json"]).expect(0).stdout, "[]\n");
+}
+
+#[test]
+fn a_sign_in_is_kept_in_the_keyring_where_there_is_one() {
+    let bench = Bench::new();
+    let Some(fake) = Fake::start(&bench, "12.py", "no-expiry") else { return };
+    let is_there = |service: &SecretService| {
+        let locks = service.fixture().join("locks");
+        KeyringStore::new(Some(service.address()), locks).exists().unwrap()
+    };
+    let Some(mut service) = SecretService::start(is_there) else { return };
+    for choice in ["", "credentials_store = \"keyring\"\n"] {
+        let config = fake.configuration(&bench, "");
+        let text = format!("{choice}{}", fs::read_to_string(&config).unwrap());
+        fs::write(&config, text).unwrap();
+        let bus = service.address();
+        round_trip(&bench, &config, ("DBUS_SESSION_BUS_ADDRESS", &bus), "keyring: ");
+    }
+    service.restart(false, is_there);
+    let config = fake.configuration(&bench, "");
+    let mut command = bench.command(["--config", &config, "call", "notes.hi"]);
+    let ran = Ran::of(command.env("DBUS_SESSION_BUS_ADDRESS", service.address()).output().unwrap());
+    ran.expect(2);
+    assert!(ran.stderr.contains("it is locked"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("hint: unlock it"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_sign_in_is_kept_in_a_database() {
+    let bench = Bench::new();
+    let Some(fake) = Fake::start(&bench, "12.py", "no-expiry") else { return };
+    let key = Secret::new("0f".repeat(32));
+    let key_file = bench.fixture.file("key", key.expose());
+    fs::set_permissions(&key_file, fs::Permissions::from_mode(0o600)).unwrap();
+    let answers = |address: &str| {
+        let key = SealingKey::parse(&key).unwrap();
+        let tls = HttpClientOptions::default().tls_config().unwrap();
+        let store = PostgresStore::new(&Secret::new(address.to_owned()), key, tls);
+        Vault::new(Arc::new(store.unwrap())).records().is_ok()
+    };
+    let Some(cluster) = PostgresCluster::start(answers) else { return };
+    let config = bench.configuration(&format!(
+        "credentials_store = \"postgres\"\n[credentials]\ndatabase_url_env_var = \"DATABASE\"\n\
+         key_file = {key_file:?}\n[mcp_servers.notes]\nurl = {:?}\n",
+        fake.mcp
+    ));
+    let address = cluster.address();
+    round_trip(&bench, &config, ("DATABASE", &address), "postgres: database `postgres` at ");
+    let ran = bench.run(["--config", &config, "call", "notes.hi"]);
+    ran.expect(2);
+    assert!(ran.stderr.contains("the variable `DATABASE`, which is not set"), "{}", ran.stderr);
 }
 
 #[test]

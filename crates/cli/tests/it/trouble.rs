@@ -4,8 +4,9 @@ use std::fs;
 use std::io::Write as _;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Command, Stdio};
 
-use plenipo_testkit::Deadline;
+use plenipo_testkit::{ChildGuard, Deadline};
 use serde_json::json;
 
 use crate::sign_in::{Fake, PATIENCE, begin, get, location, login, login_command};
@@ -156,6 +157,37 @@ fn a_workload_shows_what_its_platform_says_now() {
     ran.expect(5);
     assert!(ran.stderr.contains("needs a workload's assertion in the file"), "{}", ran.stderr);
     assert_eq!(fake.stats()["assertions"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn an_interrupted_call_keeps_the_token_that_it_asked_for() {
+    let bench = Bench::new();
+    let Some(fake) = Fake::start(&bench, "exact.py", r#"{"slow": 1}"#) else { return };
+    let config = fake.configuration(&bench, "");
+    login(&bench, &["--config", &config, "notes"]).0.expect(0);
+    let call = || bench.command(["--config", &config, "call", "notes.hi"]);
+    let mut interrupted = None;
+    let asked = || fake.stats()["asked"].as_u64().unwrap();
+    // A call that begins when the token has ended asks for another one first.
+    while interrupted.is_none() {
+        let before = asked();
+        let mut child =
+            ChildGuard::new(call().stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+        let is_over = || asked() > before || child.try_wait().unwrap().is_some();
+        assert!(Deadline::poll_until(PATIENCE, is_over));
+        if asked() > before {
+            interrupted = Some(child);
+        }
+    }
+    let mut child = interrupted.unwrap();
+    let words = ["kill".to_owned(), "-INT".to_owned(), child.id().to_string()];
+    assert!(Command::new("/usr/bin/env").args(words).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(fake.stats()["refresh"], fake.stats()["asked"], "the answer was waited for");
+    for _ in 0..3 {
+        assert_eq!(Ran::of(call().output().unwrap()).expect(0).stdout, "hi\n");
+    }
+    assert_eq!(fake.stats()["reused"], 0, "what was kept is the new one");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use plenipo_oauth::{Http, OAuthError, ServerMetadata, TokenEndpoint, TokenReques
 use plenipo_redact::Secret;
 use tokio::task::spawn_blocking;
 
+use super::settling::Unsettled;
 use super::{AccessToken, Inner};
 use crate::error::{StoreError, StoreFault, TokenError};
 use crate::record::{Grant, Record};
@@ -44,6 +45,7 @@ impl Inner {
         let Some(refresh_token) = &grant.refresh_token else {
             return Err(TokenError::Expired { credential: self.key.to_string() });
         };
+        let _unsettled = Unsettled::begin();
         let asked = self.ask(grant, refresh_token).await;
         let next = match &asked {
             Ok(grant) => grant.clone(),

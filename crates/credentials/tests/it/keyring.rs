@@ -1,14 +1,12 @@
 //! The same against a real Secret Service: gnome-keyring on a bus of the test's own.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use plenipo_credentials::{ErrorKind, KeyringStore, Store as _, StoreFault, StoreKind, Vault};
 use plenipo_redact::Secret;
-use plenipo_testkit::{ChildGuard, Deadline, Fixture, find_tool, requires};
+use plenipo_testkit::{Deadline, Fixture, SecretService};
 
 use crate::issuer::Issuer;
 use crate::processes::{answered, start_with};
@@ -18,92 +16,29 @@ const HOUR: Duration = Duration::from_secs(3600);
 const LONG: Duration = Duration::from_secs(60);
 const ISSUER: &str = "https://as.example";
 
-/// A session bus, and maybe a keyring on it; ended and removed on drop.
-struct Session {
-    keyring: Option<ChildGuard>,
-    _bus: ChildGuard,
-    fixture: Fixture,
-}
+struct Session(SecretService);
 
 impl Session {
-    /// A bus with nothing on it. `None`, counted as skipped, where a program is missing.
-    fn bare() -> Option<Self> {
-        let tools = ["dbus-daemon", "gnome-keyring-daemon"].map(find_tool);
-        let there = tools.iter().all(Option::is_some);
-        if !requires("dbus-daemon and gnome-keyring-daemon", there) {
-            return None;
-        }
-        let fixture = Fixture::new();
-        // Only what is started here is on the bus: nothing is activated.
-        let configuration = format!(
-            "<busconfig><type>session</type><listen>unix:path={}</listen><auth>EXTERNAL</auth>\
-             <policy context=\"default\"><allow send_destination=\"*\"/><allow eavesdrop=\"true\"/>\
-             <allow own=\"*\"/></policy></busconfig>",
-            fixture.join("bus").display()
-        );
-        let configuration = fixture.file("bus.conf", configuration);
-        let mut bus = Command::new("dbus-daemon");
-        bus.arg("--config-file").arg(configuration).args(["--nofork", "--nopidfile"]);
-        let bus = ChildGuard::new(bus.spawn().unwrap());
-        assert!(Deadline::poll_until(LONG, || fixture.exists("bus")));
-        for directory in ["home", "run"] {
-            fixture.directory(directory);
-            fixture.set_mode(directory, 0o700);
-        }
-        Some(Self { keyring: None, _bus: bus, fixture })
-    }
-
-    /// With a keyring that is open, on a bus of its own.
     fn start() -> Option<Self> {
-        let mut session = Self::bare()?;
-        session.start_keyring(Some("correct horse"));
-        Some(session)
-    }
-
-    /// The daemon, which opens the keyring with `password`, making it if there is none.
-    fn start_keyring(&mut self, password: Option<&str>) {
-        self.keyring = None;
-        let gone = || !self.is_there();
-        assert!(Deadline::poll_until(LONG, gone));
-        let mut daemon = Command::new("gnome-keyring-daemon");
-        daemon.args(["--foreground", "--components=secrets"]);
-        if password.is_some() {
-            daemon.arg("--unlock");
-        }
-        daemon.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", self.fixture.join("home"));
-        daemon.env("XDG_RUNTIME_DIR", self.fixture.join("run"));
-        daemon.env("DBUS_SESSION_BUS_ADDRESS", self.address());
-        let log = fs::File::create(self.fixture.join("log")).unwrap();
-        let mut child =
-            daemon.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log).spawn().unwrap();
-        let mut input = child.stdin.take().unwrap();
-        input.write_all(password.unwrap_or_default().as_bytes()).unwrap();
-        drop(input);
-        self.keyring = Some(ChildGuard::new(child));
-        let log = || self.fixture.read("log").unwrap_or_default();
-        assert!(Deadline::poll_until(LONG, || self.is_there()), "{}", log());
-    }
-
-    fn is_there(&self) -> bool {
-        self.store().exists().unwrap()
-    }
-
-    fn address(&self) -> String {
-        format!("unix:path={}", self.fixture.join("bus").display())
-    }
-
-    fn store(&self) -> KeyringStore {
-        KeyringStore::new(Some(self.address()), self.fixture.join("locks"))
+        SecretService::start(is_there).map(Self)
     }
 
     fn vault(&self) -> Vault {
-        keyring(&self.address())
+        keyring(&self.0.address())
     }
 
     /// As the example takes it.
     fn name(&self) -> std::path::PathBuf {
-        Path::new("keyring").join(self.address())
+        Path::new("keyring").join(self.0.address())
     }
+}
+
+fn store(service: &SecretService) -> KeyringStore {
+    KeyringStore::new(Some(service.address()), service.fixture().join("locks"))
+}
+
+fn is_there(service: &SecretService) -> bool {
+    store(service).exists().unwrap()
 }
 
 #[test]
@@ -122,7 +57,7 @@ fn items_are_replaced_and_sign_ins_count() {
     assert_eq!(vault.records().unwrap().len(), 2, "one item each");
     assert!(vault.record(&key(ISSUER)).unwrap().unwrap().grant.is_none());
 
-    let kept = session.fixture.join("home/.local/share/keyrings/login.keyring");
+    let kept = session.0.fixture().join("home/.local/share/keyrings/login.keyring");
     let text = String::from_utf8_lossy(&fs::read(kept).unwrap()).into_owned();
     assert!(!text.contains("example") && !text.contains("refresh-0"));
 }
@@ -154,8 +89,8 @@ fn long_tokens_and_many_accounts_come_back_whole() {
 fn a_locked_keyring_is_an_error_with_a_hint() {
     let Some(mut session) = Session::start() else { return };
     sign_in(&session.vault(), ISSUER, grant(None));
-    session.start_keyring(None);
-    assert!(session.is_there(), "it is locked, and no reason to use another place");
+    session.0.restart(false, is_there);
+    assert!(is_there(&session.0), "it is locked, and no reason to use another place");
     let vault = session.vault();
     for error in [
         vault.record(&key(ISSUER)).unwrap_err(),
@@ -166,20 +101,20 @@ fn a_locked_keyring_is_an_error_with_a_hint() {
         assert_eq!(error.kind(), ErrorKind::Config);
         assert!(error.hint().unwrap().contains("unlock it"), "{error:?}");
     }
-    session.start_keyring(Some("correct horse"));
+    session.0.restart(true, is_there);
     let record = vault.record(&key(ISSUER)).unwrap().unwrap();
     assert_eq!(record.grant.unwrap().refresh_token.unwrap().expose(), "refresh-0");
 }
 
 #[test]
 fn no_keyring_is_told_from_one_that_fails() {
-    let Some(session) = Session::bare() else { return };
-    let locks = session.fixture.join("locks");
-    let absent = session.fixture.join("absent");
+    let Some(bus) = SecretService::bare_bus() else { return };
+    let locks = bus.fixture().join("locks");
+    let absent = bus.fixture().join("absent");
     for store in [
         KeyringStore::new(None, &locks),
         KeyringStore::new(Some(format!("unix:path={}", absent.display())), &locks),
-        session.store(),
+        store(&bus),
     ] {
         assert!(!store.exists().unwrap(), "{store:?}");
         let error = store.load(&key(ISSUER).id()).unwrap_err();

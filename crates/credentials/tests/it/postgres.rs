@@ -1,14 +1,12 @@
 //! The same against a real PostgreSQL: a cluster of the test's own, on a socket in its directory.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use plenipo_credentials::{ErrorKind, PostgresStore, SealingKey, StoreFault, StoreKind, Vault};
 use plenipo_redact::Secret;
-use plenipo_testkit::{ChildGuard, Deadline, Fixture, find_tool, is_root, requires};
+use plenipo_testkit::{Deadline, PostgresCluster};
 
 use crate::issuer::Issuer;
 use crate::processes::{answered, start_with};
@@ -18,76 +16,19 @@ const HOUR: Duration = Duration::from_secs(3600);
 const LONG: Duration = Duration::from_secs(60);
 const ISSUER: &str = "https://as.example";
 
-/// Ended and removed on drop.
-struct Cluster {
-    server: ChildGuard,
-    fixture: Fixture,
-}
-
-/// Debian keeps the programs of each version apart, and not on `PATH`.
-fn programs() -> Option<PathBuf> {
-    let installed = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let newest = installed.map(|entry| entry.path().join("bin")).max();
-    newest.or_else(|| Some(find_tool("initdb")?.parent()?.to_owned()))
-}
-
-/// PostgreSQL refuses to run as root, and wants a user with a name.
-fn command(program: PathBuf) -> Command {
-    if !is_root() {
-        return Command::new(program);
-    }
-    let mut command = Command::new("setpriv");
-    command.args(["--reuid=nobody", "--regid=nogroup", "--clear-groups"]).arg(program);
-    command
-}
+struct Cluster(PostgresCluster);
 
 impl Cluster {
-    /// `None`, counted as skipped, where there is no PostgreSQL.
     fn start() -> Option<Self> {
-        let programs = programs();
-        if !requires("PostgreSQL's initdb and postgres", programs.is_some()) {
-            return None;
-        }
-        let (programs, fixture) = (programs?, Fixture::new());
-        let data = fixture.join("cluster/data");
-        fs::create_dir(fixture.join("cluster")).unwrap();
-        if is_root() {
-            let mut chown = Command::new("chown");
-            chown.arg("nobody:nogroup").arg(fixture.join("cluster"));
-            assert!(chown.status().unwrap().success());
-        }
-        let mut initdb = command(programs.join("initdb"));
-        initdb.args(["--username=plenipo", "--auth=trust", "--no-sync", "--pgdata"]).arg(&data);
-        assert!(initdb.stdout(Stdio::null()).status().unwrap().success());
-        let mut server = command(programs.join("postgres"));
-        server.args(["-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=50"]);
-        server.arg("-k").arg(fixture.join("cluster")).arg("-D").arg(&data);
-        let log = fs::File::create(fixture.join("log")).unwrap();
-        let server = ChildGuard::new(server.stderr(log).spawn().unwrap());
-        let cluster = Self { server, fixture };
-        let answers = || cluster.vault().records().is_ok();
-        let log = || cluster.fixture.read("log").unwrap_or_default();
-        assert!(Deadline::poll_until(LONG, answers), "{:?} {}", cluster.vault().records(), log());
-        Some(cluster)
+        PostgresCluster::start(|address| postgres(address).records().is_ok()).map(Self)
     }
 
     fn address(&self) -> String {
-        let directory = self.fixture.join("cluster");
-        format!("host={} user=plenipo dbname=postgres", directory.display())
+        self.0.address()
     }
 
     fn vault(&self) -> Vault {
         postgres(&self.address())
-    }
-}
-
-impl Drop for Cluster {
-    fn drop(&mut self) {
-        // A kill would leave shared memory behind: an immediate shutdown does not.
-        let pid = rustix::process::Pid::from_child(&self.server);
-        if rustix::process::kill_process(pid, rustix::process::Signal::QUIT).is_ok() {
-            self.server.wait().ok();
-        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use plenipo_credentials::{ErrorKind, TokenError};
+use plenipo_credentials::{ErrorKind, TokenError, refreshes_settled};
 use plenipo_testkit::Deadline;
 
 use crate::issuer::signed_in;
@@ -74,6 +74,23 @@ async fn a_refresh_ends_although_nobody_waits_for_it() {
         stored().access_token.expose() == "access-1"
     }));
     assert_eq!(stored().refresh_token.unwrap().expose(), "refresh-1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_can_wait_for_its_refreshes_before_it_ends() {
+    let (issuer, _directory, vault) = signed_in(HOUR);
+    let source = source(&vault, &issuer.url(), ALWAYS_STALE);
+    assert!(refreshes_settled(Duration::ZERO).await, "there is none");
+    issuer.hold(true);
+    let task = tokio::spawn(async move { source.token().await });
+    assert!(Deadline::poll_until(Duration::from_secs(30), || issuer.waiting() == 1));
+    task.abort();
+    drop(task.await);
+    assert!(!refreshes_settled(Duration::from_millis(20)).await, "the issuer has not answered");
+    issuer.hold(false);
+    assert!(refreshes_settled(Duration::from_secs(30)).await);
+    let stored = vault.record(&key(&issuer.url())).unwrap().unwrap().grant.unwrap();
+    assert_eq!(stored.refresh_token.unwrap().expose(), "refresh-1", "it is written by then");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,6 +1,6 @@
 """HTTP + OAuth by an authorization server that compares byte for byte. F_MODE is JSON: `redirect`, the one redirect address
 that it knows; `resource`, what follows the server's origin in the resource's name; `assertion`, a file with the JWT that it
-takes. Tokens live 2 s; a refresh token works once. What it refuses it tells of in `refused`, and everything secret that it saw or made in `secrets`."""
+takes; `slow`, for how many seconds a refresh waits. Tokens live 2 s; a refresh token works once. What it refuses it tells of in `refused`, and everything secret that it saw or made in `secrets`."""
 import os
 
 from common_oauth import *
@@ -8,7 +8,7 @@ from common_oauth import *
 MODE = json.loads(os.environ.get("F_MODE") or "{}")
 auth, good, refresh = AS(), {}, set()
 JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
-stats = {"code": 0, "assertions": [], "refresh": 0, "secrets": [], "refused": [], "resources": []}
+stats = {"code": 0, "assertions": [], "asked": 0, "refresh": 0, "reused": 0, "secrets": [], "refused": [], "resources": []}
 
 def wrong(parts, where):
     """What is not as it should be in a request."""
@@ -55,7 +55,10 @@ class H(Base):
             if why:
                 return self.reply(400, {"error": "invalid_target", "error_description": why})
             if f.get("grant_type") == "refresh_token":
+                stats["asked"] += 1
+                time.sleep(MODE.get("slow", 0))
                 if f.get("refresh_token") not in refresh:
+                    stats["reused"] += 1
                     return self.reply(400, {"error": "invalid_grant"})
                 refresh.remove(f["refresh_token"])
                 stats["refresh"] += 1
