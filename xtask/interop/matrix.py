@@ -1,7 +1,7 @@
 """Every host, server, launcher and policy together, each cell run really: `cargo xtask interop` starts this.
 
 hosts      Plenipo's command line, and the reference runtime in a turn whose model is a script on loopback
-servers    the built-in workspace server (Rust), and the example servers of the kits
+servers    the built-in workspace server (Rust), and the example servers of the kits (rmcp is Rust's)
 launchers  Plenipo's and the reference's
 policies   read-only, workspace, full access
 
@@ -107,8 +107,7 @@ class Bench:
             "fastmcp": {"command": python, "args": [str(examples / "fastmcp_server.py")], "env": modules},
             "typescript": {"command": node, "args": [str(self.options.kits / "typescript/server.js")]},
         }
-        if self.options.rmcp:
-            servers["rmcp"] = {"command": str(self.options.rmcp), "args": []}
+        servers["rmcp"] = {"command": str(self.options.rmcp), "args": []}
         return servers
 
     def by_plenipo(self, server: str, launcher: str, policy: str) -> str:
@@ -213,7 +212,7 @@ class Bench:
 def main() -> int:
     parser = argparse.ArgumentParser()
     for name in ("plenipo", "reference", "peers", "kits", "root", "rmcp"):
-        parser.add_argument(f"--{name}", type=Path, required=name != "rmcp")
+        parser.add_argument(f"--{name}", type=Path, required=True)
     options = parser.parse_args()
     # Not below /tmp, which policies give away.
     with tempfile.TemporaryDirectory(prefix="plenipo-interop-", dir="/var/tmp") as scratch:

@@ -24,6 +24,9 @@ pub(crate) fn run(workspace: &Workspace) -> Outcome {
         &modules,
         &workspace.root.join("kits/typescript/examples/server.js"),
     )?;
+    let example = workspace.root.join("kits/rust");
+    let built = workspace.target.join("kits/rust");
+    succeed(cargo(&example).args(["build", "--quiet", "--locked", "--target-dir"]).arg(&built))?;
     let mut matrix = Command::new("python3");
     matrix.arg(workspace.root.join("xtask/interop/matrix.py")).env("PYTHONDONTWRITEBYTECODE", "1");
     let places = [
@@ -32,6 +35,7 @@ pub(crate) fn run(workspace: &Workspace) -> Outcome {
         ("--peers", peers),
         ("--kits", workspace.target.join("kits")),
         ("--root", workspace.root.clone()),
+        ("--rmcp", built.join("debug/plenipo-kit-rust")),
     ];
     for (option, path) in places {
         matrix.arg(option).arg(path);
