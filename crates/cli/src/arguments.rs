@@ -260,6 +260,9 @@ pub(crate) struct CallArguments {
     /// Directory that the profile is about, and root of :workspace [default: the current one].
     #[arg(short = 'C', long = "cd", value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
+    /// Environment that is selected for the call: a server in another one gets no sandbox policy [default: the server's].
+    #[arg(long, value_name = "ID")]
+    pub(crate) environment: Option<String>,
     /// How long to wait for the answer: 30s, 2m, 500ms [default: the server's tool_timeout_sec].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) timeout: Option<Duration>,

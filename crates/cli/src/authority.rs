@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use plenipo_authority::{SandboxState, VerifiedLauncher};
+use plenipo_config::EnvironmentSettings;
 use plenipo_connect::LauncherSource;
 use plenipo_policy::{ResolveContext, State, WorkspaceRoots};
 
 use crate::failure::{Code, Failure};
 use crate::settings::Settings;
-use crate::{env, guard};
+use crate::{env, guard, terminal};
 
 /// Which profile a person asked for, and about which directory.
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +38,27 @@ pub(crate) fn in_force(settings: &Settings, choice: ProfileChoice<'_>) -> Result
     Ok(InForce { profile: name, state })
 }
 
+/// The state of a server elsewhere: its own directory over there, nothing looked at from here. `None`, with a warning,
+/// where there is no directory that a state can name.
+pub(crate) fn in_force_elsewhere(
+    settings: &Settings,
+    choice: ProfileChoice<'_>,
+    place: &EnvironmentSettings,
+    directory: Option<&Path>,
+) -> Result<Option<InForce>, Failure> {
+    let Some(cwd) = choice.directory.or(directory).filter(|cwd| cwd.is_absolute()) else {
+        terminal::warn(&format!(
+            "no sandbox policy is sent to environment `{}`: it has no `cwd` that a policy can name",
+            place.id
+        ));
+        return Ok(None);
+    };
+    let roots = WorkspaceRoots::new(cwd, None, true).map_err(Failure::from)?;
+    let name = choice.name.or(place.permissions.as_deref());
+    let (profile, permissions) = settings.profile(name, &roots)?;
+    Ok(Some(InForce { profile, state: State::new(permissions, cwd) }))
+}
+
 /// The policy that the launcher will make of the state, in a context of this process.
 pub(crate) fn context(state: &State) -> ResolveContext {
     let mut context = state.resolve_context();
@@ -45,7 +67,7 @@ pub(crate) fn context(state: &State) -> ResolveContext {
     context
 }
 
-fn working_directory(directory: Option<&Path>) -> Result<PathBuf, Failure> {
+pub(crate) fn working_directory(directory: Option<&Path>) -> Result<PathBuf, Failure> {
     let path = match directory {
         Some(path) => path.to_path_buf(),
         None => env::current_directory().map_err(|error| {

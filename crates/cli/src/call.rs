@@ -5,12 +5,15 @@ mod render;
 mod schema;
 mod target;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
 
 use plenipo_authority::{CapturedAuthority, SandboxState};
+use plenipo_config::EnvironmentSettings;
 use plenipo_connect::approval::ApprovalDecision;
 use plenipo_connect::catalog::Tool;
+use plenipo_connect::environment::EnvironmentId;
 use plenipo_connect::{
     Approver, CallOutcome, CallRequest, Cancellation, Canceller, Connection, Endpoint, Fault,
     InputHandler, Member,
@@ -46,13 +49,26 @@ pub(crate) fn run(global: &Global, arguments: CallArguments) -> Result<ExitCode,
         name: arguments.profile.as_deref(),
         directory: arguments.directory.as_deref(),
     };
-    let in_force = authority::in_force(&settings, choice)?;
+    let place = target.server.environment(&settings)?;
+    let in_force = match place {
+        None => Some(authority::in_force(&settings, choice)?),
+        Some(place) => {
+            let directory = target.server.directory_in(place)?;
+            authority::in_force_elsewhere(&settings, choice, place, directory.as_deref())?
+        }
+    };
+    // With -C about a directory over there, the command that leads there starts here.
+    let here = arguments.directory.as_deref().filter(|_| place.is_none());
+    let directory = authority::working_directory(here)?;
+    check_environment(&settings, arguments.environment.as_deref())?;
+    let in_force = in_force.filter(|_| is_selected(place, &arguments));
     let call = Call {
         inputs,
         person,
         answers,
         decided: Arc::default(),
-        state: authority::capture(&in_force.state)?,
+        state: in_force.as_ref().map(|own| authority::capture(&own.state)).transpose()?,
+        directory,
         global,
         arguments,
         target,
@@ -60,8 +76,12 @@ pub(crate) fn run(global: &Global, arguments: CallArguments) -> Result<ExitCode,
     };
     call.warn_about(&settings);
     if global.verbose {
-        let InForce { profile, state } = &call.in_force;
-        terminal::tell(&format!("profile {profile} in {}", state.cwd.display()));
+        terminal::tell(&match &call.in_force {
+            Some(InForce { profile, state }) => {
+                format!("profile {profile} in {}", state.cwd.display())
+            }
+            None => "no sandbox policy is sent".to_owned(),
+        });
     }
     let outcome = run_to_end(call.perform(&settings, audit));
     match (outcome, &call.person) {
@@ -77,6 +97,21 @@ pub(crate) fn run(global: &Global, arguments: CallArguments) -> Result<ExitCode,
     }
 }
 
+/// Whether the call selects the environment that its server runs in, which it does unless it says otherwise.
+fn is_selected(place: Option<&EnvironmentSettings>, arguments: &CallArguments) -> bool {
+    let own = place.map_or_else(EnvironmentId::local, |place| place.id.clone());
+    arguments.environment.as_deref().is_none_or(|selected| selected == own.as_str())
+}
+
+/// Nothing but an environment can be selected.
+fn check_environment(settings: &Settings, selected: Option<&str>) -> Result<(), Failure> {
+    let Some(id) = selected.map(EnvironmentId::new) else { return Ok(()) };
+    if id == EnvironmentId::local() || settings.environment(&id).is_some() {
+        return Ok(());
+    }
+    Err(Failure::usage(format!("unknown environment id `{id}`")))
+}
+
 struct Call<'a> {
     global: &'a Global,
     inputs: Inputs,
@@ -87,8 +122,11 @@ struct Call<'a> {
     decided: Arc<OnceLock<ApprovalDecision>>,
     arguments: CallArguments,
     target: Target,
-    in_force: InForce,
-    state: SandboxState,
+    /// Absent when the server's environment is not selected or has no policy.
+    in_force: Option<InForce>,
+    state: Option<SandboxState>,
+    /// On this machine.
+    directory: PathBuf,
 }
 
 impl Call<'_> {
@@ -112,7 +150,7 @@ impl Call<'_> {
             }
         };
         // Captured when the call is accepted; nothing below can change it.
-        let authority = connection.capture(Some(self.state.clone())).await;
+        let authority = connection.capture(self.state.clone()).await;
         let digest = authority.digest().to_string();
         let outcome = self.call_until(&mut interruption, &connection, authority).await;
         let decided = self.decided.get().map(|decision| decision.name());
@@ -170,7 +208,7 @@ impl Call<'_> {
     }
 
     async fn connect(&self, settings: &Settings) -> Result<Connection, Failure> {
-        let host = Host::new(self.global, settings, &self.in_force.state.cwd);
+        let host = Host::new(self.global, settings, &self.directory);
         let host = host.deciding(&self.decided).acting_as(self.arguments.account.as_deref());
         let Member { name, mut endpoint, mut options, .. } = self.target.server.member(&host)?;
         if !self.answers.is_nobody() {
@@ -238,8 +276,8 @@ impl Call<'_> {
         let shown = render::Shown {
             server: self.target.server.name.as_str(),
             tool: &self.target.tool,
-            profile: &self.in_force.profile,
-            state: &self.state,
+            profile: self.in_force.as_ref().map(|own| own.profile.as_str()),
+            state: self.state.as_ref(),
         };
         let rendered = if self.global.json {
             render::json(&shown, outcome)?

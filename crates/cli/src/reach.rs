@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use plenipo_config::{
-    HttpSettings, IdentityProviderConfig, Inherit, ServerConfig, ServerState, StartContext,
-    TransportSettings,
+    EnvironmentSettings, HttpSettings, IdentityProviderConfig, Inherit, ServerConfig, ServerState,
+    StartContext, TransportSettings,
 };
 use plenipo_connect::approval::ApprovalDecision;
+use plenipo_connect::environment::BindFault;
 use plenipo_connect::memory::Memory;
 use plenipo_connect::observer::{Event, Observer};
 use plenipo_connect::{
@@ -45,6 +46,7 @@ pub(crate) enum Unreachable {
 /// What every start needs.
 pub(crate) struct Host<'a> {
     global: &'a Global,
+    settings: &'a Settings,
     launcher: Arc<LauncherProvider>,
     /// One pool for all of them.
     http: HttpClient,
@@ -114,9 +116,64 @@ impl Reachable {
         }
     }
 
+    /// Where it runs, if that is not this machine.
+    pub(crate) fn environment<'s>(
+        &self,
+        settings: &'s Settings,
+    ) -> Result<Option<&'s EnvironmentSettings>, Failure> {
+        let local = match &self.config {
+            None => true,
+            Some(config) => matches!(config.transport, TransportSettings::Stdio(_)),
+        };
+        let Some(id) = self.config.as_ref().and_then(|config| config.environment_id.as_ref())
+        else {
+            if local && !settings.has_local_environment() {
+                let message = format!(
+                    "server `{}` requires a local environment, which is switched off",
+                    self.name
+                );
+                return Err(Failure::usage(message).with_hint(
+                    "`environments.local.enabled = false` stands in the configuration",
+                ));
+            }
+            return Ok(None);
+        };
+        match settings.environment(id) {
+            Some(found) => Ok(Some(found?)),
+            None => {
+                let message =
+                    format!("server `{}` references unknown environment id `{id}`", self.name);
+                Err(Failure::usage(message).with_hint(format!(
+                    "define [environments.{id}] in your own or the managed configuration"
+                )))
+            }
+        }
+    }
+
+    /// The server's own directory over there, else the environment's.
+    pub(crate) fn directory_in(
+        &self,
+        place: &EnvironmentSettings,
+    ) -> Result<Option<PathBuf>, Failure> {
+        let own = match self.config.as_ref().map(|config| &config.transport) {
+            Some(TransportSettings::Stdio(stdio)) => stdio.cwd.as_ref(),
+            _ => None,
+        };
+        let home = env::home();
+        let lookup = |name: &str| env::variable(name);
+        let mut context = StartContext::new(&lookup);
+        context.home = home.as_deref();
+        let own = own.map(|cwd| cwd.expand(&context)).transpose()?;
+        Ok(own.or_else(|| place.cwd.clone()).map(PathBuf::from))
+    }
+
     /// The server with everything filled in that its start needs.
     pub(crate) fn member(&self, host: &Host<'_>) -> Result<Member, Failure> {
         let mut options = host.options();
+        let place = self.environment(host.settings)?;
+        if let Some(place) = place {
+            place.apply_to(&mut options);
+        }
         let Some(config) = &self.config else {
             options.era = EraHint::Legacy; // both are spoken; this one takes no probe
             host.keep(&mut options);
@@ -132,7 +189,13 @@ impl Reachable {
         for warning in &config.warnings {
             terminal::warn(&warning.to_string());
         }
-        let mut endpoint = config.endpoint(&context)?;
+        let mut endpoint = match (place, &config.transport) {
+            (Some(place), TransportSettings::Stdio(stdio)) => {
+                let bound = place.environment(&context)?.bind(&stdio.command_elsewhere(&context)?);
+                Endpoint::from(bound.map_err(|fault| Failure::bind(&self.name, &fault))?)
+            }
+            _ => config.endpoint(&context)?,
+        };
         match &mut endpoint {
             // Nothing is listened for between a command's few requests.
             Endpoint::Http(http) => {
@@ -149,7 +212,7 @@ impl Reachable {
 
 impl<'a> Host<'a> {
     /// `directory` is where the call's profile applies.
-    pub(crate) fn new(global: &'a Global, settings: &Settings, directory: &Path) -> Self {
+    pub(crate) fn new(global: &'a Global, settings: &'a Settings, directory: &Path) -> Self {
         let launcher = match authority::launcher(settings) {
             Ok(source) => LauncherProvider::new(source),
             Err(reason) => {
@@ -170,6 +233,7 @@ impl<'a> Host<'a> {
         let (decided, vault, account) = (Arc::default(), credentials::vault(settings), None);
         Self {
             global,
+            settings,
             launcher,
             http,
             vault,
@@ -271,6 +335,21 @@ impl<'a> Host<'a> {
             file.is_file().then_some(file)
         };
         named.and_then(|file| std::path::absolute(file).ok()).or_else(usual)
+    }
+}
+
+impl Failure {
+    /// A server that cannot be brought to its environment.
+    fn bind(server: &ServerName, fault: &BindFault) -> Self {
+        let failure = Self::usage(format!("failed to start server `{server}`: {fault}"));
+        match fault {
+            BindFault::CannotForward { .. } => failure.with_hint(
+                "set `forward_env` and `{env}` if the command can pass variables on by name, or set \
+                 them over there",
+            ),
+            BindFault::OfThePrefix { .. } => failure.with_hint("set it over there"),
+            _ => failure,
+        }
     }
 }
 

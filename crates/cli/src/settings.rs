@@ -11,10 +11,11 @@ use std::path::{Path, PathBuf};
 
 use plenipo_config::ConfigError;
 use plenipo_config::{
-    Config, CredentialsConfig, EnvironmentPolicy, IdentityProviderConfig, Origin, ServerConfig,
-    parse,
+    Config, CredentialsConfig, EnvironmentPolicy, EnvironmentSettings, IdentityProviderConfig,
+    Origin, ServerConfig, parse,
 };
 use plenipo_connect::ServerName;
+use plenipo_connect::environment::EnvironmentId;
 use plenipo_launch::Rung;
 use plenipo_policy::{PermissionTables, parse_permissions};
 
@@ -200,6 +201,20 @@ impl Settings {
             .flat_map(|(_, config)| &config.servers)
             .find(|(present, _)| present.as_str() == name)
             .map(|(name, server)| (name.clone(), server.clone()))
+    }
+
+    /// An environment that an operator named, from the strongest layer that has it.
+    pub(crate) fn environment(
+        &self,
+        id: &EnvironmentId,
+    ) -> Option<Result<&EnvironmentSettings, ConfigError>> {
+        let found = self.layers.iter().find_map(|(_, config)| config.environments.get(id.as_str()));
+        found.map(|settings| settings.as_ref().map_err(ConfigError::clone))
+    }
+
+    /// Whether servers can run on this machine. Who says no is obeyed.
+    pub(crate) fn has_local_environment(&self) -> bool {
+        self.layers.iter().all(|(_, config)| config.local_environment)
     }
 
     /// Names of servers that may be used, strongest layer first; a name may come twice.

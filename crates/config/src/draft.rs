@@ -14,7 +14,8 @@ use crate::server::{
     HeaderValueSource, HttpSettings, ServerConfig, ServerState, StdioSettings, TransportSettings,
 };
 use crate::template::{Template, TemplateFault};
-use crate::{ApprovalSettings, Origin, approval, helper, http};
+use crate::{ApprovalSettings, Origin, approval, helper, http, places};
+use plenipo_connect::environment::EnvironmentId;
 use plenipo_connect::{RestartPolicy, ToolFilter};
 
 pub(crate) fn read_server(
@@ -59,6 +60,7 @@ struct Draft<'a> {
     disabled_tools: Vec<String>,
     approval: ApprovalSettings,
     max_input_rounds: Option<u32>,
+    environment: Option<EnvironmentId>,
     /// Why it cannot be started yet.
     reasons: Vec<String>,
     not_yet: Vec<String>,
@@ -95,6 +97,7 @@ impl<'a> Draft<'a> {
             disabled_tools: Vec::new(),
             approval: ApprovalSettings::default(),
             max_input_rounds: None,
+            environment: None,
             reasons: Vec::new(),
             not_yet: Vec::new(),
         }
@@ -171,6 +174,10 @@ impl<'a> Draft<'a> {
                 self.not_yet.extend(not_yet);
             }
             "trust_annotations" => self.approval.trust_annotations = place.boolean(node)?,
+            "environment_id" => {
+                let id = EnvironmentId::new(place.string(node)?);
+                self.environment = (id != EnvironmentId::local()).then_some(id);
+            }
             "max_input_rounds" => self.max_input_rounds = Some(rounds(node, place)?),
             other => return Err(place.unknown_key(other, keys::known(self.format))),
         }
@@ -284,6 +291,10 @@ impl<'a> Draft<'a> {
             self.reasons.extend(unsupported_kind(kind));
         }
         let enterprise = self.managed(place)?;
+        if is_http && self.environment.is_some() {
+            self.not_yet.push("`environment_id` of a server with `url`".to_owned());
+        }
+        self.check_directory(place)?;
         let warnings = self.warnings();
         let state = self.state();
         let transport = match (self.url, self.command) {
@@ -316,6 +327,7 @@ impl<'a> Draft<'a> {
             tools: ToolFilter::new(self.enabled_tools, self.disabled_tools),
             approval: self.approval,
             max_input_rounds: self.max_input_rounds,
+            environment_id: self.environment,
             origin: Origin::Project,
             file: place.file.to_owned(),
             line: place.line(),
@@ -381,6 +393,16 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
+    /// The directory of a server elsewhere cannot be relative to one here.
+    fn check_directory(&self, place: &Place<'_>) -> Result<(), ConfigError> {
+        let elsewhere = self.cwd.as_ref().filter(|_| self.environment.is_some());
+        match elsewhere.filter(|cwd| cwd.is_literal()) {
+            Some(cwd) if !places::is_absolute(cwd.written().expose()) => Err(place
+                .fault("runs in an environment, so its `cwd` should be an absolute path there")),
+            _ => Ok(()),
+        }
+    }
+
     fn state(&self) -> ServerState {
         let mut reasons = self.reasons.clone();
         if !self.not_yet.is_empty() {
@@ -438,7 +460,6 @@ fn unsupported_kind(kind: &str) -> Option<String> {
 /// A value that says what would be so without it needs nothing to be honoured.
 fn is_default(key: &str, node: &Node) -> bool {
     match (key, &node.value) {
-        ("environment_id", Value::Text(text)) => text == "local",
         ("auth", Value::Text(text)) => text == "oauth",
         ("supports_parallel_tool_calls", Value::Boolean(value)) => !value,
         (_, Value::Array(items)) => items.is_empty(),

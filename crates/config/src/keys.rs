@@ -16,7 +16,8 @@ pub(crate) enum Meaning {
 }
 
 /// Keys of `[mcp_servers.NAME]` that are honoured.
-const HONOURED: [&str; 29] = [
+const HONOURED: [&str; 30] = [
+    "environment_id",
     "command",
     "args",
     "env",
@@ -52,13 +53,8 @@ const HONOURED: [&str; 29] = [
 pub(crate) const TOOL: [&str; 2] = ["approval_mode", "output_token_limit"];
 
 /// Keys of `[mcp_servers.NAME]` that are known and not honoured yet.
-const NOT_YET: [&str; 5] = [
-    "environment_id",
-    "startup_readiness",
-    "supports_parallel_tool_calls",
-    "omit_tools_from",
-    "name",
-];
+const NOT_YET: [&str; 4] =
+    ["startup_readiness", "supports_parallel_tool_calls", "omit_tools_from", "name"];
 
 /// Keys of a server in `mcpServers`, and what the reference schema calls them.
 const JSON_HONOURED: [(&str, &str); 12] = [
@@ -136,7 +132,8 @@ pub(crate) const SIGNING_ALGORITHMS: [&str; 9] =
     ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"];
 
 /// Top-level keys that are honoured.
-pub(crate) const TOP_LEVEL: [&str; 12] = [
+pub(crate) const TOP_LEVEL: [&str; 13] = [
+    "environments",
     "account",
     "mcp_enterprise_managed_auth",
     "credentials",
@@ -205,6 +202,20 @@ pub(crate) const CREDENTIALS: [&str; 7] = [
     "key_file",
     "database_url_env_var",
     "database_url_file",
+];
+
+/// Keys of `[environments.NAME]`.
+pub(crate) const PLACE: [&str; 10] = [
+    "command",
+    "quoting",
+    "cwd",
+    "env",
+    "env_vars",
+    "forward_env",
+    "watchdog",
+    "permissions",
+    "startup_timeout_sec",
+    "tool_timeout_sec",
 ];
 
 /// Keys of `[audit]`.

@@ -20,6 +20,7 @@
 //! | `sandbox.minimum_rung` | `full`, `full-privileged`, `bwrap`, `no-proc` or `landlock` | managed, user |
 //! | `shell_environment_policy` | [`EnvironmentPolicy`] | managed, user |
 //! | `mcp_enterprise_managed_auth.idp`, `account` | [`IdentityProviderConfig`] | managed, user |
+//! | `environments.NAME` | [`EnvironmentSettings`] | managed, user |
 //! | `mcp_servers.NAME` | [`ServerConfig`] | any; with `auth = "enterprise"` managed, user |
 //!
 //! Of other programs' files, which [`Format`] tells apart, only the servers are read.
@@ -38,6 +39,7 @@ mod json_document;
 mod keys;
 mod node;
 mod oauth;
+mod places;
 mod reader;
 mod scalar;
 mod server;
@@ -54,6 +56,7 @@ pub use environment::{EnvironmentPolicy, Inherit};
 pub use error::ConfigError;
 pub use format::Format;
 pub use oauth::{GrantKind, OAuthConfig};
+pub use places::EnvironmentSettings;
 use plenipo_redact::Secret;
 pub use server::{
     HeaderValueSource, HttpSettings, ServerConfig, ServerState, StdioSettings, TransportSettings,
@@ -103,6 +106,10 @@ pub struct Config {
     pub minimum_rung: Option<String>,
     /// Whether deny patterns have to hold for files that appear later, too.
     pub strict_globs: bool,
+    /// Environments by name, each with its own fault if it has one.
+    pub environments: BTreeMap<String, Result<EnvironmentSettings, ConfigError>>,
+    /// Servers can run on this machine: false when `environments.local` is switched off.
+    pub local_environment: bool,
     /// Servers by name, each with its own fault if it has one.
     pub servers: BTreeMap<ServerName, Result<ServerConfig, ConfigError>>,
     /// Entries that have no name to be kept under: a name that is none, or is taken.

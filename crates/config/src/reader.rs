@@ -12,7 +12,7 @@ use crate::node::{Name, Node, Place, Table};
 use crate::scalar::absolute;
 use crate::{
     Config, IdentityProviderConfig, Origin, ServerConfig, TransportSettings, enterprise,
-    environment, json_document, keys, toml_document,
+    environment, json_document, keys, places, toml_document,
 };
 use plenipo_connect::ServerName;
 
@@ -32,6 +32,8 @@ pub(crate) fn read(text: &str, file: &str, origin: Origin) -> Result<Config, Con
         account: None,
         minimum_rung: None,
         strict_globs: false,
+        environments: BTreeMap::new(),
+        local_environment: true,
         servers: BTreeMap::new(),
         refused: Vec::new(),
         warnings: Vec::new(),
@@ -110,6 +112,7 @@ fn own(
             config.has_permissions = true;
         }
         "server" => built_in(config, node, place)?,
+        "environments" => environments(config, node, place)?,
         "audit" => audit(config, node, place)?,
         "sandbox" => sandbox(config, node, place)?,
         "shell_environment_policy" => {
@@ -134,6 +137,31 @@ fn own(
     Ok(())
 }
 
+/// What leads to another machine is the operator's.
+fn environments(config: &mut Config, node: &Node, place: &Place<'_>) -> Result<(), ConfigError> {
+    trusted(config.origin, place)?;
+    for (name, node) in place.table(node)? {
+        let read = match places::read(&name.text, node, &place.member(name)) {
+            Ok(places::Read::Local(enabled)) => {
+                config.local_environment = enabled;
+                continue;
+            }
+            Ok(places::Read::Other(settings)) => Ok(*settings),
+            Err(fault) => Err(fault),
+        };
+        config.environments.insert(name.text.clone(), read);
+    }
+    Ok(())
+}
+
+/// A project may not send what it brings to where only the operator leads.
+fn in_its_place(server: ServerConfig, place: &Place<'_>) -> Result<ServerConfig, ConfigError> {
+    match server.environment_id.is_some() && server.origin == Origin::Project {
+        true => Err(place.fault("has an `environment_id`, which a project's server may not")),
+        false => Ok(server),
+    }
+}
+
 fn servers(config: &mut Config, node: &Node, place: &Place<'_>) -> Result<(), ConfigError> {
     for (name, node) in place.table(node)? {
         let place = place.member(name);
@@ -150,8 +178,9 @@ fn servers(config: &mut Config, node: &Node, place: &Place<'_>) -> Result<(), Co
         }
         let origin = config.origin;
         let read = read_server(config.format, node, &place)
-            .and_then(|read| of_project(origin, read, &place));
-        config.servers.insert(server, read.map(|read| ServerConfig { origin, ..read }));
+            .and_then(|read| of_project(origin, read, &place))
+            .and_then(|read| in_its_place(ServerConfig { origin, ..read }, &place));
+        config.servers.insert(server, read);
     }
     Ok(())
 }

@@ -2,9 +2,11 @@
 //! placeholders are filled in.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use plenipo_connect::environment::EnvironmentId;
 use plenipo_redact::Secret;
 
 use crate::enterprise::EnterpriseConfig;
@@ -52,6 +54,7 @@ use plenipo_connect::environment;
 /// | `default_tools_approval_mode`, `tools.NAME.approval_mode` | both | `auto`, `prompt`, `writes` or `approve` | `auto` |
 /// | `trust_annotations` | both | bool | false |
 /// | `max_input_rounds` | both | number | 10 |
+/// | `environment_id` | stdio | name of an environment | `local` |
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ServerConfig {
@@ -77,6 +80,8 @@ pub struct ServerConfig {
     pub approval: ApprovalSettings,
     /// How often a call may be sent again with answers to the server's questions.
     pub max_input_rounds: Option<u32>,
+    /// Where it runs; absent: on this machine.
+    pub environment_id: Option<EnvironmentId>,
     /// How far the file it was read from is trusted.
     pub origin: Origin,
     /// The file it was read from, as the caller named it.
@@ -192,12 +197,12 @@ impl StdioSettings {
     /// # Errors
     /// As for [`ServerConfig::endpoint`].
     pub fn command(&self, context: &StartContext<'_>) -> Result<StdioCommand, ConfigError> {
-        let mut env = BTreeMap::new();
-        for (name, value) in &self.env {
-            env.insert(name.clone(), Secret::new(value.expand(context)?));
-        }
         let mut command = program(&self.command, &self.args, context)?;
-        command.environment(environment::build(context.lookup, &self.env_vars, &env));
+        command.environment(environment::build(
+            context.lookup,
+            &self.env_vars,
+            &self.env(context)?,
+        ));
         let cwd = self.cwd.as_ref().map(|cwd| cwd.expand(context)).transpose()?.map(PathBuf::from);
         let cwd = match (cwd, context.directory) {
             (Some(cwd), Some(directory)) => Some(directory.join(cwd)),
@@ -208,11 +213,49 @@ impl StdioSettings {
         }
         Ok(command)
     }
+
+    /// What an environment other than this machine has to start: the configured variables and no others, paths as
+    /// they are written.
+    ///
+    /// # Errors
+    /// As for [`ServerConfig::endpoint`].
+    pub fn command_elsewhere(
+        &self,
+        context: &StartContext<'_>,
+    ) -> Result<StdioCommand, ConfigError> {
+        let here = StartContext { directory: None, ..*context };
+        let mut command = program(&self.command, &self.args, &here)?;
+        let mut variables = self.env(context)?;
+        for name in &self.env_vars {
+            let value = (context.lookup)(name).map(OsString::into_string).transpose();
+            let value = value
+                .map_err(|_| self.command.fault(format!("needs `{name}`, which is not UTF-8")));
+            if let Some(value) = value? {
+                variables.entry(name.clone()).or_insert_with(|| Secret::new(value));
+            }
+        }
+        command.environment(variables.iter().map(|(name, value)| (name, value.expose())));
+        if let Some(cwd) = &self.cwd {
+            command.current_dir(cwd.expand(context)?);
+        }
+        Ok(command)
+    }
+
+    fn env(
+        &self,
+        context: &StartContext<'_>,
+    ) -> Result<BTreeMap<String, Secret<String>>, ConfigError> {
+        let mut env = BTreeMap::new();
+        for (name, value) in &self.env {
+            env.insert(name.clone(), Secret::new(value.expand(context)?));
+        }
+        Ok(env)
+    }
 }
 
 /// A program with its arguments. A relative path with a slash is taken from the directory that the
 /// host works in, wherever the child is started.
-fn program(
+pub(crate) fn program(
     command: &Template,
     args: &[Template],
     context: &StartContext<'_>,

@@ -12,7 +12,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use plenipo_authority::{
-    AuthorityParts, CapturedAuthority, CredentialPin, SandboxOptIn, SandboxState, ServerReach,
+    AuthorityParts, CapturedAuthority, CredentialPin, EnvironmentId, SandboxOptIn, SandboxState,
+    ServerReach,
 };
 use plenipo_wire::{Fragment, object};
 use tokio::sync::Mutex;
@@ -192,10 +193,15 @@ impl Connection {
 
     /// Captures the authority of one call on this connection: `state` as given, the connection's
     /// environment, opt-in and credential, and the launcher if a local server opted in and there is a usable one.
-    /// An unusable launcher is left out, with one warning; a server behind a URL never gets one.
+    /// An unusable launcher is left out, with one warning; a server behind a URL or in an environment other than
+    /// `local` never gets one. `state` is the one of the connection's environment: where that is not selected for
+    /// the host's turn, there is none.
     pub async fn capture(&self, state: Option<SandboxState>) -> CapturedAuthority {
         let environment = self.options.environment.clone();
-        let reach = self.backing.reach();
+        let reach = match environment == EnvironmentId::local() {
+            true => self.backing.reach(),
+            false => ServerReach::Remote,
+        };
         let mut parts = AuthorityParts::new(environment, reach);
         parts.state = state;
         parts.opt_in = self.opt_in;

@@ -1,10 +1,19 @@
-//! The environment of a server's process: cleared, then an allow-list, then what its
-//! configuration names, then what it sets.
+//! Where a server runs, and with which variables.
+//!
+//! [`build`] makes the variables of its process: cleared, then an allow-list, then what its configuration names, then
+//! what it sets. [`Environment`] is a place other than this machine, bound to a connection when it starts.
+
+mod named;
+mod quoting;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use plenipo_redact::Secret;
+
+pub use plenipo_authority::EnvironmentId;
+
+pub use named::{BindFault, Environment, NAME, Quoting, VARIABLES};
 
 /// Variables every local server gets when the host has them: user, terminal, locale, time zone,
 /// temporary directory, search path, and where certificates are.

@@ -14,7 +14,7 @@ struct Tool {
     needed_for: &'static str,
 }
 
-const TOOLS: [Tool; 10] = [
+const TOOLS: [Tool; 12] = [
     Tool {
         program: "python3",
         probe: &["-c", "import venv, ensurepip"],
@@ -51,6 +51,18 @@ const TOOLS: [Tool; 10] = [
         probe: &["--version"],
         packages: &["npm"],
         needed_for: "peers from npm",
+    },
+    Tool {
+        program: "/usr/sbin/sshd",
+        probe: &["-V"],
+        packages: &["openssh-server", "openssh-client"],
+        needed_for: "servers on another machine",
+    },
+    Tool {
+        program: "ip",
+        probe: &["-V"],
+        packages: &["iproute2"],
+        needed_for: "servers in another network",
     },
     Tool {
         program: "pg_lsclusters",

@@ -19,16 +19,18 @@ use crate::terminal;
 pub(super) struct Shown<'a> {
     pub(super) server: &'a str,
     pub(super) tool: &'a str,
-    pub(super) profile: &'a str,
-    pub(super) state: &'a SandboxState,
+    /// Absent when no policy was sent.
+    pub(super) profile: Option<&'a str>,
+    /// Likewise.
+    pub(super) state: Option<&'a SandboxState>,
 }
 
 #[derive(Serialize)]
 struct JsonHead<'a> {
     server: &'a str,
     tool: &'a str,
-    profile: &'a str,
-    sandbox_state: &'a RawValue,
+    profile: Option<&'a str>,
+    sandbox_state: Option<&'a RawValue>,
     is_error: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     output_fault: Option<String>,
@@ -89,7 +91,7 @@ pub(super) fn json(shown: &Shown<'_>, outcome: CallOutcome) -> Result<Rendered, 
         server: shown.server,
         tool: shown.tool,
         profile: shown.profile,
-        sandbox_state: shown.state.as_raw(),
+        sandbox_state: shown.state.map(SandboxState::as_raw),
         is_error: outcome.is_error(),
         output_fault: outcome.output_fault().map(SchemaFault::to_string),
     };

@@ -17,6 +17,7 @@ mod doctor;
 mod edit;
 mod enforcer;
 mod environment;
+mod environments;
 mod foreign;
 mod golden;
 mod help;

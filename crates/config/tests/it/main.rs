@@ -7,4 +7,5 @@
 
 mod credentials;
 mod enterprise;
+mod environments;
 mod parse;

@@ -14,6 +14,7 @@ mod calls;
 mod cases;
 mod catalog;
 mod enterprise;
+mod environments;
 mod fleet;
 mod http_authorizer;
 mod http_calls;
