@@ -4,7 +4,7 @@
 mod acquire;
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -69,7 +69,9 @@ struct Inner {
     resource: OnceCell<Resource>,
     endpoint: OnceCell<TokenEndpoint>,
     takes_refresh_tokens: AtomicBool,
-    /// Whether the connection may go on.
+    /// Whether the connection has come to its end; looked at by each request.
+    is_withdrawn: AtomicBool,
+    /// The same, for those who wait for it.
     withdrawn: watch::Sender<bool>,
     watcher: std::sync::Mutex<Option<tokio::task::JoinHandle<()>>>,
 }
@@ -114,6 +116,7 @@ impl BearerClient {
             resource: OnceCell::new(),
             endpoint: OnceCell::new(),
             takes_refresh_tokens: AtomicBool::new(true),
+            is_withdrawn: AtomicBool::new(false),
             withdrawn: watch::Sender::new(false),
             watcher: std::sync::Mutex::default(),
         }))
@@ -131,7 +134,7 @@ impl BearerClient {
         &self.0.options.server.url
     }
 
-    /// The token in memory, if it is good. Takes no lock, and looks at nothing but the clock.
+    /// The token in memory, if it is good and may be used. Takes no lock, and looks at nothing but the clock.
     #[must_use]
     pub fn fresh(&self) -> Option<Arc<Bearer>> {
         self.0.fresh()
@@ -146,7 +149,7 @@ impl BearerClient {
         if url != self.url().as_str() && !is_same(url, self.url()) {
             return Err(EnterpriseError::Outside);
         }
-        if *self.0.withdrawn.borrow() {
+        if self.0.is_withdrawn.load(Ordering::Acquire) {
             return Err(EnterpriseError::Withdrawn);
         }
         match self.fresh() {
@@ -212,7 +215,7 @@ impl Inner {
         }
         let token = acquired?;
         self.current.store(Some(Arc::clone(&token)));
-        if *self.withdrawn.borrow() {
+        if self.is_withdrawn.load(Ordering::Acquire) {
             self.current.store(None);
             return Err(EnterpriseError::Withdrawn);
         }
@@ -221,8 +224,9 @@ impl Inner {
     }
 
     fn withdraw(&self) {
-        self.withdrawn.send_replace(true);
+        self.is_withdrawn.store(true, Ordering::Release);
         self.current.store(None);
+        self.withdrawn.send_replace(true);
     }
 
     /// Looks for a sign-out elsewhere, as long as there is a connection to end.

@@ -12,20 +12,23 @@ const MOST_NANOSECONDS: f64 = 1000.0;
 
 /// Reads of one source: alone, and from several threads while it is refreshed without end.
 pub(super) fn reads(workspace: &Workspace) -> Outcome<Vec<Row>> {
-    let mut build = cargo(&workspace.root);
-    build.args([
-        "build",
-        "--release",
-        "--package",
-        "plenipo-credentials",
-        "--example",
-        "token_reads",
-    ]);
-    output(&mut build)?;
-    let said = output(&mut Command::new(workspace.target.join("release/examples/token_reads")))?;
-    let row = |name, key: &str| {
-        let ours = number_after(&said, key)?;
+    let reads = example(workspace, "plenipo-credentials", "token_reads")?;
+    let company = example(workspace, "plenipo-enterprise", "company_token")?;
+    let row = |name, said: &str, key: &str| {
+        let ours = number_after(said, key)?;
         Ok(Row { name, ours, unit: "ns", against: Against::Most(MOST_NANOSECONDS) })
     };
-    Ok(vec![row("token", "alone_ns=")?, row("token while refreshed", "busy_ns=")?])
+    Ok(vec![
+        row("token", &reads, "alone_ns=")?,
+        row("token while refreshed", &reads, "busy_ns=")?,
+        row("token of a company", &company, "warm_ns=")?,
+    ])
+}
+
+/// What an example prints.
+fn example(workspace: &Workspace, package: &str, name: &str) -> Outcome<String> {
+    let mut build = cargo(&workspace.root);
+    build.args(["build", "--release", "--package", package, "--example", name]);
+    output(&mut build)?;
+    output(&mut Command::new(workspace.target.join("release/examples").join(name)))
 }
