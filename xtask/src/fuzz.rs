@@ -4,8 +4,14 @@ use crate::run::{Failure, Outcome, cargo, succeed};
 use crate::workspace::Workspace;
 
 /// Where targets are, as packages; a target is a test whose name begins with `fuzz_`.
-const PACKAGES: [&str; 5] =
-    ["plenipo-policy", "plenipo-launch", "plenipo-egress", "plenipo-wire", "plenipo-authority"];
+const PACKAGES: [&str; 6] = [
+    "plenipo-policy",
+    "plenipo-launch",
+    "plenipo-egress",
+    "plenipo-wire",
+    "plenipo-authority",
+    "plenipo-schema",
+];
 const DEFAULT_SECONDS: u64 = 60;
 
 /// Reads `[--seconds N]`.

@@ -94,10 +94,10 @@ pub(crate) fn plan(tree: &GrantTree, links: &[(PathBuf, PathBuf)], cwd: &Path) -
         let granted = changes.iter().filter(|(_, grant)| grant.access == access);
         granted.map(|(path, _)| path.to_path_buf()).collect()
     };
-    let mut readable = of_access(Access::Read);
-    if base != Base::Empty {
-        readable = vec![PathBuf::from("/")];
-    }
+    let readable = match base {
+        Base::Empty => of_access(Access::Read),
+        Base::Readable | Base::Writable => vec![PathBuf::from("/")],
+    };
     let of_root = openings.remove(Path::new("/")).unwrap_or_default();
     LaunchPlan {
         base,

@@ -6,6 +6,7 @@ mod path;
 mod protect;
 mod repository;
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use plenipo_policy::{Access, FileSystemPolicy, Missing, Place, Rule, SandboxPolicy};
@@ -71,12 +72,12 @@ pub(crate) fn resolve(
     Ok(resolved)
 }
 
-fn profile_rules(policy: &SandboxPolicy) -> Vec<Rule> {
+fn profile_rules(policy: &SandboxPolicy) -> Cow<'_, [Rule]> {
     match &policy.file_system {
         FileSystemPolicy::Unrestricted => {
-            vec![Rule::new("/", Access::Write).with_origin("unrestricted file system")]
+            vec![Rule::new("/", Access::Write).with_origin("unrestricted file system")].into()
         }
-        FileSystemPolicy::Restricted(rules) => rules.clone(),
+        FileSystemPolicy::Restricted(rules) => rules.into(),
     }
 }
 

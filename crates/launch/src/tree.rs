@@ -78,7 +78,7 @@ impl GrantTree {
 
     /// What may be done at `path`, which is real: the access of the deepest rule at or above it.
     pub(crate) fn access(&self, path: &Path) -> Option<Access> {
-        self.access_of(&key(path))
+        with_key(path, |key| self.access_of(key))
     }
 
     fn access_of(&self, key: &[u8]) -> Option<Access> {
@@ -99,7 +99,7 @@ impl GrantTree {
     }
 
     pub(crate) fn at(&self, path: &Path) -> Option<&Grant> {
-        self.grants.get(&key(path)).map(|(_, grant)| grant)
+        with_key(path, |key| self.grants.get(key)).map(|(_, grant)| grant)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Path, &Grant)> {
@@ -114,8 +114,9 @@ impl GrantTree {
 
     /// Whether a rule stands at `path` and changes something.
     pub(crate) fn is_change(&self, path: &Path) -> bool {
-        let key = key(path);
-        self.grants.get(&key).is_some_and(|(_, grant)| self.is_other(&key, grant))
+        with_key(path, |key| {
+            self.grants.get(key).is_some_and(|(_, grant)| self.is_other(key, grant))
+        })
     }
 
     fn is_other(&self, key: &[u8], grant: &Grant) -> bool {
@@ -146,6 +147,18 @@ fn key(path: &Path) -> Vec<u8> {
     let bytes = path.as_os_str().as_encoded_bytes();
     let names = bytes.strip_prefix(b"/").unwrap_or(bytes);
     names.iter().map(|byte| if *byte == b'/' { 0 } else { *byte }).collect()
+}
+
+/// The key for a look, on the stack if it is of the usual length.
+fn with_key<T>(path: &Path, look: impl FnOnce(&[u8]) -> T) -> T {
+    let mut short = [0; 256];
+    let bytes = path.as_os_str().as_encoded_bytes();
+    let names = bytes.strip_prefix(b"/").unwrap_or(bytes);
+    let Some(room) = short.get_mut(..names.len()) else { return look(&key(path)) };
+    for (to, from) in room.iter_mut().zip(names) {
+        *to = if *from == b'/' { 0 } else { *from };
+    }
+    look(room)
 }
 
 fn above(key: &[u8]) -> Option<&[u8]> {

@@ -16,6 +16,14 @@ pub(crate) fn absolute(path: &Path) -> Result<PathBuf, &'static str> {
     without_parents(path)
 }
 
+/// Whether [`absolute`] takes it.
+pub(crate) fn check_absolute(path: &Path) -> Result<(), &'static str> {
+    if path.is_absolute() && is_clean(path) {
+        return bounded(path.as_os_str().as_encoded_bytes());
+    }
+    absolute(path).map(drop)
+}
+
 /// A path below another one: relative and without `..`, lexically clean (`.` becomes empty).
 pub(crate) fn relative(path: &str) -> Result<PathBuf, &'static str> {
     bounded(path.as_bytes())?;

@@ -19,7 +19,7 @@ const MAX_ENTRIES: usize = 8192;
 /// The outer member with what a restricted network still reaches. A launcher that does not know it reaches nothing.
 pub(super) const LIMITED_NETWORK: &str = "plenipoNetwork";
 
-pub(super) fn state(tree: Tree) -> Result<State, StateError> {
+pub(super) fn state(tree: Tree<'_>) -> Result<State, StateError> {
     let mut members = Located::root(tree).object()?;
     let mut profile = profile(members.required("permissionProfile")?)?;
     if let Some(limited) = members.optional(LIMITED_NETWORK) {
@@ -48,7 +48,7 @@ enum ProfileKind {
     Managed,
 }
 
-fn profile(located: Located) -> Result<PermissionProfile, StateError> {
+fn profile(located: Located<'_>) -> Result<PermissionProfile, StateError> {
     let mut members = located.object()?;
     if members.peek("type").is_none() && matches!(members.peek("network"), Some(Tree::Object(_))) {
         return untagged_profile(members);
@@ -76,7 +76,7 @@ fn profile(located: Located) -> Result<PermissionProfile, StateError> {
 }
 
 /// The older form: `{"file_system":{"entries":[…]},"network":{"enabled":bool}}`.
-fn untagged_profile(mut members: Members) -> Result<PermissionProfile, StateError> {
+fn untagged_profile(mut members: Members<'_>) -> Result<PermissionProfile, StateError> {
     let mut inner = members.required("file_system")?.object()?;
     let file_system = FileSystem::Restricted(restricted(&mut inner)?);
     inner.finish()?;
@@ -88,13 +88,13 @@ fn untagged_profile(mut members: Members) -> Result<PermissionProfile, StateErro
     Ok(PermissionProfile::Managed { file_system, network })
 }
 
-fn network(located: &Located) -> Result<Network, StateError> {
+fn network(located: &Located<'_>) -> Result<Network, StateError> {
     let enabled = located.word(&[("restricted", false), ("enabled", true)], 2)?;
     Ok(if enabled { Network::Enabled } else { Network::Restricted })
 }
 
 /// `{"mode":"limited","domains":{PATTERN:"allow"|"deny",…}}`, where the profile itself restricts the network.
-fn limit_network(profile: &mut PermissionProfile, located: Located) -> Result<(), StateError> {
+fn limit_network(profile: &mut PermissionProfile, located: Located<'_>) -> Result<(), StateError> {
     let restricted = match profile {
         PermissionProfile::External { network } | PermissionProfile::Managed { network, .. } => {
             Some(network).filter(|network| **network == Network::Restricted)
@@ -113,7 +113,7 @@ fn limit_network(profile: &mut PermissionProfile, located: Located) -> Result<()
     Ok(())
 }
 
-fn hosts(located: Located) -> Result<Hosts, StateError> {
+fn hosts(located: Located<'_>) -> Result<Hosts, StateError> {
     let path = located.path.clone();
     let mut hosts = Vec::new();
     for (name, access) in located.object()?.into_located() {
@@ -134,7 +134,7 @@ fn hosts(located: Located) -> Result<Hosts, StateError> {
     Ok(hosts.into_iter().collect())
 }
 
-fn file_system(located: Located) -> Result<FileSystem, StateError> {
+fn file_system(located: Located<'_>) -> Result<FileSystem, StateError> {
     let mut members = located.object()?;
     let is_restricted =
         members.required("type")?.word(&[("unrestricted", false), ("restricted", true)], 2)?;
@@ -147,7 +147,7 @@ fn file_system(located: Located) -> Result<FileSystem, StateError> {
     Ok(file_system)
 }
 
-fn restricted(members: &mut Members) -> Result<RestrictedFileSystem, StateError> {
+fn restricted(members: &mut Members<'_>) -> Result<RestrictedFileSystem, StateError> {
     let listed = members.required("entries")?;
     let (path, items) = listed.list()?;
     if items.len() > MAX_ENTRIES {
@@ -163,7 +163,7 @@ fn restricted(members: &mut Members) -> Result<RestrictedFileSystem, StateError>
     Ok(RestrictedFileSystem { entries, glob_scan_max_depth: glob_scan_max_depth.transpose()? })
 }
 
-fn depth(located: &Located) -> Result<NonZeroUsize, StateError> {
+fn depth(located: &Located<'_>) -> Result<NonZeroUsize, StateError> {
     let value = located.unsigned()?;
     usize::try_from(value).ok().and_then(NonZeroUsize::new).ok_or_else(|| {
         let reason = format!("expected a whole number of at least 1, found {value}");
@@ -171,7 +171,7 @@ fn depth(located: &Located) -> Result<NonZeroUsize, StateError> {
     })
 }
 
-fn entry(located: Located) -> Result<Entry, StateError> {
+fn entry(located: Located<'_>) -> Result<Entry, StateError> {
     let mut members = located.object()?;
     let place = members.required("path")?;
     let place_path = place.path.clone();
@@ -211,7 +211,7 @@ enum PathKind {
     Special,
 }
 
-fn entry_path(located: Located) -> Result<EntryPath, StateError> {
+fn entry_path(located: Located<'_>) -> Result<EntryPath, StateError> {
     let mut members = located.object()?;
     let kind = members.required("type")?.word(
         &[
@@ -223,7 +223,7 @@ fn entry_path(located: Located) -> Result<EntryPath, StateError> {
     )?;
     let path = match kind {
         PathKind::Path => {
-            let check = |path: &str| native::absolute(Path::new(path)).map(drop);
+            let check = |path: &str| native::check_absolute(Path::new(path));
             EntryPath::Path(checked(&members.required("path")?, check)?)
         }
         PathKind::Glob => EntryPath::Glob(checked(&members.required("pattern")?, native::glob)?),
@@ -243,7 +243,7 @@ enum SpecialKind {
     Unknown,
 }
 
-fn special(located: Located) -> Result<Special, StateError> {
+fn special(located: Located<'_>) -> Result<Special, StateError> {
     let mut members = located.object()?;
     let kind = members.required("kind")?.word(
         &[
@@ -280,7 +280,7 @@ fn special(located: Located) -> Result<Special, StateError> {
 
 /// A string that passes `check`, which says what it must be.
 fn checked(
-    located: &Located,
+    located: &Located<'_>,
     check: impl Fn(&str) -> Result<(), &'static str>,
 ) -> Result<String, StateError> {
     let text = located.text()?;

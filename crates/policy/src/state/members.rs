@@ -1,16 +1,18 @@
 //! Taking an object apart: every member is taken by name, and what is left over is an error.
 
+use std::borrow::Cow;
+
 use super::tree::{Location, Tree, quote};
 use crate::error::{StateError, StateErrorKind};
 
 /// A value and where it stands.
-pub(super) struct Located {
-    pub(super) path: Location,
-    pub(super) value: Tree,
+pub(super) struct Located<'a> {
+    pub(super) path: Location<'a>,
+    pub(super) value: Tree<'a>,
 }
 
-impl Located {
-    pub(super) fn root(value: Tree) -> Self {
+impl<'a> Located<'a> {
+    pub(super) fn root(value: Tree<'a>) -> Self {
         Self { path: Location::default(), value }
     }
 
@@ -23,14 +25,14 @@ impl Located {
         self.fault(StateErrorKind::WrongType, format!("expected {expected}, found {found}"))
     }
 
-    pub(super) fn object(self) -> Result<Members, StateError> {
+    pub(super) fn object(self) -> Result<Members<'a>, StateError> {
         match self.value {
             Tree::Object(members) => Ok(Members { path: self.path, members }),
             _ => Err(self.mistyped("an object")),
         }
     }
 
-    pub(super) fn list(self) -> Result<(Location, Vec<Tree>), StateError> {
+    pub(super) fn list(self) -> Result<(Location<'a>, Vec<Tree<'a>>), StateError> {
         match self.value {
             Tree::List(items) => Ok((self.path, items)),
             _ => Err(self.mistyped("an array")),
@@ -61,7 +63,7 @@ impl Located {
 
     pub(super) fn text_or_null(self) -> Result<Option<String>, StateError> {
         match self.value {
-            Tree::Text(value) => Ok(Some(value)),
+            Tree::Text(value) => Ok(Some(value.into_owned())),
             Tree::Null => Ok(None),
             _ => Err(self.mistyped("a string or null")),
         }
@@ -84,42 +86,42 @@ impl Located {
 }
 
 /// An object's members that have not been taken yet.
-pub(super) struct Members {
-    path: Location,
-    members: Vec<(String, Tree)>,
+pub(super) struct Members<'a> {
+    path: Location<'a>,
+    members: Vec<(Cow<'a, str>, Tree<'a>)>,
 }
 
-impl Members {
+impl<'a> Members<'a> {
     /// The member's value while it stays in the object.
-    pub(super) fn peek(&self, key: &str) -> Option<&Tree> {
+    pub(super) fn peek(&self, key: &str) -> Option<&Tree<'a>> {
         self.members.iter().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
-    pub(super) fn optional(&mut self, key: &str) -> Option<Located> {
+    pub(super) fn optional(&mut self, key: &str) -> Option<Located<'a>> {
         let index = self.members.iter().position(|(name, _)| name == key)?;
         let (name, value) = self.members.remove(index);
         Some(Located { path: self.path.member(name), value })
     }
 
-    pub(super) fn required(&mut self, key: &str) -> Result<Located, StateError> {
+    pub(super) fn required(&mut self, key: &'static str) -> Result<Located<'a>, StateError> {
         self.optional(key).ok_or_else(|| {
-            let path = self.path.member(key).to_string();
+            let path = self.path.member(Cow::Borrowed(key)).to_string();
             StateError::new(StateErrorKind::MissingMember, path, "this member is missing")
         })
     }
 
     /// What nobody took, each where it stands, in the order written.
-    pub(super) fn into_located(self) -> impl Iterator<Item = (String, Located)> {
+    pub(super) fn into_located(self) -> impl Iterator<Item = (Cow<'a, str>, Located<'a>)> {
         let Self { path, members } = self;
         members.into_iter().map(move |(name, value)| {
-            let path = path.member(name.as_str());
+            let path = path.member(name.clone());
             (name, Located { path, value })
         })
     }
 
     /// The names of the members that nobody took.
     pub(super) fn into_names(self) -> Vec<String> {
-        self.members.into_iter().map(|(name, _)| name).collect()
+        self.members.into_iter().map(|(name, _)| name.into_owned()).collect()
     }
 
     /// Refuses what nobody took.
@@ -127,7 +129,7 @@ impl Members {
         match self.members.first() {
             None => Ok(()),
             Some((name, _)) => {
-                let path = self.path.member(name.as_str()).to_string();
+                let path = self.path.member(name.clone()).to_string();
                 let reason = "unknown member (it may restrict something)";
                 Err(StateError::new(StateErrorKind::UnknownMember, path, reason))
             }

@@ -3,6 +3,7 @@
 //! `serde_json::Value` would silently keep one of two equal keys, and derived types cannot say
 //! where in the text something is wrong.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 use std::rc::Rc;
@@ -20,17 +21,17 @@ const SHOWN: usize = 80;
 
 /// One JSON value. Numbers other than non-negative integers are never needed.
 #[derive(Debug)]
-pub(super) enum Tree {
+pub(super) enum Tree<'a> {
     Null,
     Boolean(bool),
     Unsigned(u64),
     OtherNumber,
-    Text(String),
+    Text(Cow<'a, str>),
     List(Vec<Self>),
-    Object(Vec<(String, Self)>),
+    Object(Vec<(Cow<'a, str>, Self)>),
 }
 
-impl Tree {
+impl Tree<'_> {
     /// What was found, for "expected …, found …".
     pub(super) fn describe(&self) -> String {
         match self {
@@ -67,15 +68,15 @@ fn member_path(parent: &str, key: &str) -> String {
 
 /// Where a value stands. It is written out for an error only.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Location(Option<Rc<(Self, Step)>>);
+pub(super) struct Location<'a>(Option<Rc<(Self, Step<'a>)>>);
 
 #[derive(Debug)]
-enum Step {
-    Member(String),
+enum Step<'a> {
+    Member(Cow<'a, str>),
     Item(usize),
 }
 
-impl Step {
+impl Step<'_> {
     fn below(&self, path: &str) -> String {
         match self {
             Self::Member(key) => member_path(path, key),
@@ -84,10 +85,10 @@ impl Step {
     }
 }
 
-impl Location {
+impl<'a> Location<'a> {
     /// Of the member of an object that is here.
-    pub(super) fn member(&self, key: impl Into<String>) -> Self {
-        Self(Some(Rc::new((self.clone(), Step::Member(key.into())))))
+    pub(super) fn member(&self, key: Cow<'a, str>) -> Self {
+        Self(Some(Rc::new((self.clone(), Step::Member(key)))))
     }
 
     /// Of the item of a list that is here.
@@ -96,7 +97,7 @@ impl Location {
     }
 }
 
-impl fmt::Display for Location {
+impl fmt::Display for Location<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut steps = Vec::new();
         let mut place = self;
@@ -110,7 +111,7 @@ impl fmt::Display for Location {
 }
 
 /// Parses exactly one JSON value.
-pub(super) fn parse(json: &str) -> Result<Tree, StateError> {
+pub(super) fn parse(json: &str) -> Result<Tree<'_>, StateError> {
     let mut deserializer = serde_json::Deserializer::from_str(json);
     let mut fault = None;
     let mut values = 0;
@@ -129,13 +130,13 @@ pub(super) fn parse(json: &str) -> Result<Tree, StateError> {
 }
 
 /// What is wrong, and where: the steps to it, the last one first.
-struct Fault {
+struct Fault<'a> {
     kind: StateErrorKind,
     reason: String,
-    steps: Vec<Step>,
+    steps: Vec<Step<'a>>,
 }
 
-impl Fault {
+impl Fault<'_> {
     fn into_error(self) -> StateError {
         let steps = self.steps.iter().rev();
         let path = match self.kind {
@@ -147,12 +148,12 @@ impl Fault {
 }
 
 /// One value.
-struct Seed<'a> {
-    fault: &'a mut Option<Fault>,
+struct Seed<'a, 'de> {
+    fault: &'a mut Option<Fault<'de>>,
     values: &'a mut usize,
 }
 
-impl Seed<'_> {
+impl<'de> Seed<'_, 'de> {
     /// Notes why reading ends here; the error itself only carries the news up.
     fn fail<E: serde::de::Error>(&mut self, kind: StateErrorKind, why: &str) -> E {
         *self.fault = Some(Fault { kind, reason: why.to_owned(), steps: Vec::new() });
@@ -160,14 +161,14 @@ impl Seed<'_> {
     }
 
     /// Notes on the way up where it was.
-    fn at<E>(&mut self, step: Step, error: E) -> E {
+    fn at<E>(&mut self, step: Step<'de>, error: E) -> E {
         if let Some(fault) = self.fault {
             fault.steps.push(step);
         }
         error
     }
 
-    fn child(&mut self) -> Seed<'_> {
+    fn child(&mut self) -> Seed<'_, 'de> {
         Seed { fault: self.fault, values: self.values }
     }
 }
@@ -180,24 +181,24 @@ impl Keys {
     const FEW: usize = 16;
 
     /// Whether `key` is not among `members`, whose keys this knows once they are many.
-    fn is_new(&mut self, members: &[(String, Tree)], key: &str) -> bool {
+    fn is_new(&mut self, members: &[(Cow<'_, str>, Tree<'_>)], key: &str) -> bool {
         if members.len() < Self::FEW {
             return members.iter().all(|(present, _)| present != key);
         }
         if self.0.is_empty() {
-            self.0.extend(members.iter().map(|(present, _)| present.clone()));
+            self.0.extend(members.iter().map(|(present, _)| present.clone().into_owned()));
         }
         self.0.insert(key.to_owned())
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Seed<'_> {
-    type Value = Tree;
+impl<'de> DeserializeSeed<'de> for Seed<'_, 'de> {
+    type Value = Tree<'de>;
 
     fn deserialize<D: serde::Deserializer<'de>>(
         mut self,
         deserializer: D,
-    ) -> Result<Tree, D::Error> {
+    ) -> Result<Tree<'de>, D::Error> {
         *self.values += 1;
         if *self.values > MAX_VALUES {
             let why = "more than 100000 values in the sandbox state";
@@ -207,38 +208,42 @@ impl<'de> DeserializeSeed<'de> for Seed<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Seed<'_> {
-    type Value = Tree;
+impl<'de> Visitor<'de> for Seed<'_, 'de> {
+    type Value = Tree<'de>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("a JSON value")
     }
 
-    fn visit_unit<E>(self) -> Result<Tree, E> {
+    fn visit_unit<E>(self) -> Result<Tree<'de>, E> {
         Ok(Tree::Null)
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Tree, E> {
+    fn visit_bool<E>(self, value: bool) -> Result<Tree<'de>, E> {
         Ok(Tree::Boolean(value))
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Tree, E> {
+    fn visit_u64<E>(self, value: u64) -> Result<Tree<'de>, E> {
         Ok(Tree::Unsigned(value))
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<Tree, E> {
+    fn visit_i64<E>(self, _: i64) -> Result<Tree<'de>, E> {
         Ok(Tree::OtherNumber)
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Tree, E> {
+    fn visit_f64<E>(self, _: f64) -> Result<Tree<'de>, E> {
         Ok(Tree::OtherNumber)
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<Tree, E> {
-        Ok(Tree::Text(value.to_owned()))
+    fn visit_str<E>(self, value: &str) -> Result<Tree<'de>, E> {
+        Ok(Tree::Text(Cow::Owned(value.to_owned())))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(mut self, mut access: A) -> Result<Tree, A::Error> {
+    fn visit_borrowed_str<E>(self, value: &'de str) -> Result<Tree<'de>, E> {
+        Ok(Tree::Text(Cow::Borrowed(value)))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut access: A) -> Result<Tree<'de>, A::Error> {
         let mut items = Vec::new();
         loop {
             match access.next_element_seed(self.child()) {
@@ -249,10 +254,10 @@ impl<'de> Visitor<'de> for Seed<'_> {
         }
     }
 
-    fn visit_map<A: MapAccess<'de>>(mut self, mut access: A) -> Result<Tree, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(mut self, mut access: A) -> Result<Tree<'de>, A::Error> {
         let mut members = Vec::new();
         let mut keys = Keys::default();
-        while let Some(key) = access.next_key::<String>()? {
+        while let Some(key) = access.next_key_seed(Key)? {
             if !keys.is_new(&members, &key) {
                 let error = self.fail(StateErrorKind::DuplicateKey, "this key is given twice");
                 return Err(self.at(Step::Member(key), error));
@@ -263,5 +268,35 @@ impl<'de> Visitor<'de> for Seed<'_> {
             }
         }
         Ok(Tree::Object(members))
+    }
+}
+
+/// A key, as it stands in the text if nothing in it is escaped.
+struct Key;
+
+impl<'de> DeserializeSeed<'de> for Key {
+    type Value = Cow<'de, str>;
+
+    fn deserialize<D: serde::Deserializer<'de>>(
+        self,
+        deserializer: D,
+    ) -> Result<Cow<'de, str>, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Key {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a key")
+    }
+
+    fn visit_str<E>(self, key: &str) -> Result<Cow<'de, str>, E> {
+        Ok(Cow::Owned(key.to_owned()))
+    }
+
+    fn visit_borrowed_str<E>(self, key: &'de str) -> Result<Cow<'de, str>, E> {
+        Ok(Cow::Borrowed(key))
     }
 }
