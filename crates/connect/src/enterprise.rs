@@ -21,6 +21,9 @@ use crate::transport::http::{
     HttpClient, Verdict, Withdrawal,
 };
 
+/// What a client that can do this declares (SEP-990).
+const EXTENSION: &str = "io.modelcontextprotocol/enterprise-managed-authorization";
+
 /// Authorizes the requests of one connection with the identity that it is pinned to.
 #[derive(Debug)]
 pub struct EnterpriseAuthorizer {
@@ -158,6 +161,10 @@ impl Authorizer for EnterpriseAuthorizer {
             self.client.withdrawn().await;
             failed(EnterpriseError::Withdrawn)
         })
+    }
+
+    fn extension(&self) -> Option<&'static str> {
+        Some(EXTENSION)
     }
 
     fn pin(&self) -> Option<CredentialPin> {

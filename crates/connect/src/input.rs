@@ -224,15 +224,17 @@ impl InputOffer {
         }
     }
 
-    /// The client's capabilities.
-    pub(crate) fn capabilities(self) -> Fragment {
-        Fragment::object(|object| self.write(object))
-    }
-
     /// The client's capabilities, these extensions among them, without settings.
-    pub(crate) fn capabilities_with(self, extensions: &[&str]) -> Fragment {
+    pub(crate) fn capabilities_with<'e>(
+        self,
+        extensions: impl IntoIterator<Item = &'e str>,
+    ) -> Fragment {
+        let mut extensions = extensions.into_iter().peekable();
         Fragment::object(|object| {
             self.write(object);
+            if extensions.peek().is_none() {
+                return;
+            }
             object.object("extensions", |declared| {
                 for extension in extensions {
                     declared.object(extension, |_| {});
@@ -258,7 +260,7 @@ mod tests {
 
     #[test]
     fn only_what_is_offered_becomes_a_capability() {
-        let shown = |offer: InputOffer| offer.capabilities().to_string();
+        let shown = |offer: InputOffer| offer.capabilities_with(None).to_string();
         assert_eq!(shown(InputOffer::NOTHING), "{}");
         assert_eq!(
             shown(InputOffer { form: true, ..InputOffer::NOTHING }),

@@ -129,10 +129,11 @@ impl Agreement {
 
 impl ModernMeta {
     /// `offer` is what the connection's own handler answers; a call may have another.
-    pub(crate) fn new(client: &ClientIdentity, offer: InputOffer) -> Self {
+    /// `extension` is one that every request declares.
+    pub(crate) fn new(client: &ClientIdentity, offer: InputOffer, extension: Option<&str>) -> Self {
         Self {
             version: Fragment::string(MODERN_VERSION),
-            capabilities: offer.capabilities(),
+            capabilities: offer.capabilities_with(extension),
             client: Fragment::object(|object| write_client(object, client)),
         }
     }

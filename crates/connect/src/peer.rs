@@ -125,6 +125,14 @@ impl Peer {
         }
     }
 
+    /// What every request declares because of its credentials.
+    pub(crate) fn extension(&self) -> Option<&'static str> {
+        match &self.link {
+            Link::Http(link) => link.extension(),
+            Link::Stdio(_) => None,
+        }
+    }
+
     /// With somebody to answer what the server asks.
     pub(crate) fn answering(mut self, handler: Option<Arc<dyn InputHandler>>) -> Self {
         self.asks = Asks::new(handler);

@@ -82,15 +82,19 @@ impl Ask<'_> {
     }
 
     /// What is declared for this request; `None` when that is what the connection declares.
-    fn capabilities(&self, offer: Option<InputOffer>) -> Option<Fragment> {
+    fn capabilities(&self, offer: Option<InputOffer>, declared: Option<&str>) -> Option<Fragment> {
         let extension = match self.method {
             methods::TASKS_GET | methods::TASKS_UPDATE | methods::TASKS_CANCEL => extensions::TASKS,
             methods::SKILLS_LIST | methods::SKILLS_GET | methods::DIRECTORY_READ => {
                 extensions::SKILLS
             }
-            _ => return self.options.input.as_ref().map(|input| input.offers().capabilities()),
+            _ => {
+                let own = self.options.input.as_ref();
+                return own.map(|input| input.offers().capabilities_with(declared));
+            }
         };
-        Some(offer.unwrap_or(InputOffer::NOTHING).capabilities_with(&[extension]))
+        let offer = offer.unwrap_or(InputOffer::NOTHING);
+        Some(offer.capabilities_with(declared.into_iter().chain([extension])))
     }
 
     fn is_list(&self) -> bool {
@@ -188,7 +192,8 @@ impl<'a> RequestAttempt<'a> {
             during: Some(ask.operation()),
         });
         let offer = options.input.as_ref().map(|input| input.offers());
-        let capabilities = ask.capabilities(offer.or(asks.handler().map(|own| own.offers())));
+        let offer = offer.or(asks.handler().map(|own| own.offers()));
+        let capabilities = ask.capabilities(offer, connection.peer.extension());
         Self { connection, ask, asker, capabilities, patience, sent: AtomicU32::new(0) }
     }
 

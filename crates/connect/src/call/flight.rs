@@ -44,11 +44,16 @@ impl<'a> Flight<'a> {
             during: Some(Operation::Call { tool: request.tool.clone() }),
         });
         let own = request.input.as_ref().map(|input| input.offers());
+        let declared = connection.peer.extension();
         let capabilities = match request.takes_task && connection.offers(extensions::TASKS) {
-            false => own.map(InputOffer::capabilities),
+            false => own.map(|own| own.capabilities_with(declared)),
             true => {
                 let offer = own.or(asks.handler().map(|handler| handler.offers()));
-                Some(offer.unwrap_or(InputOffer::NOTHING).capabilities_with(&[extensions::TASKS]))
+                Some(
+                    offer
+                        .unwrap_or(InputOffer::NOTHING)
+                        .capabilities_with(declared.into_iter().chain([extensions::TASKS])),
+                )
             }
         };
         let patience = Patience::new(

@@ -47,7 +47,7 @@ pub(super) async fn connect(
             format!("its credentials go unencrypted to {}", endpoint.origin())
         });
     }
-    let modern = ModernMeta::new(&options.client, options.offers());
+    let modern = ModernMeta::new(&options.client, options.offers(), link.extension());
     let deadline = Instant::now() + options.start_timeout;
     let key = era_key(&endpoint.target);
     let era = options.remembered_era(&key);

@@ -27,7 +27,7 @@ pub(super) async fn start(
     command: &StdioCommand,
     options: ConnectOptions,
 ) -> Result<Connection, ConnectError> {
-    let modern = ModernMeta::new(&options.client, options.offers());
+    let modern = ModernMeta::new(&options.client, options.offers(), None);
     let deadline = Instant::now() + options.start_timeout;
     let start = Start { name, command, options, modern, deadline };
     let key = command.memory_key();

@@ -160,6 +160,11 @@ async fn ema_a_call_with_a_token_of_the_company() {
     ];
     assert_eq!(paths[..7], expected);
     assert!(paths[7..].iter().all(|path| path == "/mcp"), "one exchange: {paths:?}");
+    // Every request of the connection says so; the probe, which has no token yet, does not.
+    for seen in company.web.requests().iter().filter(|seen| seen.path == "/mcp").skip(1) {
+        let declared = "\"io.modelcontextprotocol/enterprise-managed-authorization\":{}";
+        assert!(seen.body.contains(declared), "{}", seen.body);
+    }
 }
 
 #[tokio::test]

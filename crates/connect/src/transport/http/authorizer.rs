@@ -110,6 +110,12 @@ pub trait Authorizer: Send + Sync + fmt::Debug {
         Box::pin(std::future::pending())
     }
 
+    /// The extension of MCP that this way to a token is, which every request to a modern server
+    /// declares then. Default: none.
+    fn extension(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Names the credential's source and OAuth client; never token bytes. It goes into the authority
     /// captured for each call, and does not change in the authorizer's life.
     fn pin(&self) -> Option<CredentialPin> {

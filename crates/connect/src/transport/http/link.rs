@@ -102,6 +102,11 @@ impl HttpLink {
         self.authorizer.as_ref().and_then(|authorizer| authorizer.pin())
     }
 
+    /// What every request declares because of its credentials.
+    pub(crate) fn extension(&self) -> Option<&'static str> {
+        self.authorizer.as_ref().and_then(|authorizer| authorizer.extension())
+    }
+
     /// Waits until there are no credentials any more.
     pub(super) async fn withdrawn(&self) -> HttpFault {
         match &self.authorizer {
