@@ -29,7 +29,7 @@ use crate::progress::ProgressLine;
 use crate::reach::Host;
 use crate::serve::run_to_end;
 use crate::settings::Settings;
-use crate::{sign_in, terminal};
+use crate::{confined, sign_in, terminal};
 
 use pairs::Inputs;
 use render::Rendered;
@@ -149,6 +149,13 @@ impl Call<'_> {
                 return Err(failure);
             }
         };
+        if self.target.server.confinement(settings).is_some()
+            && let Err(refused) = confined::check_nesting(settings, &connection)
+        {
+            connection.shut_down().await;
+            audit.record(self.names(), None, None, Ending::Failed(refused.code()))?;
+            return Err(refused);
+        }
         // Captured when the call is accepted; nothing below can change it.
         let authority = connection.capture(self.state.clone()).await;
         let digest = authority.digest().to_string();

@@ -7,6 +7,7 @@ mod audit;
 mod authority;
 mod call;
 mod configuration;
+mod confined;
 mod credentials;
 mod doctor;
 mod edit;

@@ -26,7 +26,7 @@ use crate::failure::{Code, Failure};
 use crate::keeper::Keeper;
 use crate::memory::Files;
 use crate::settings::Settings;
-use crate::{authority, credentials, env, terminal};
+use crate::{authority, confined, credentials, env, terminal};
 
 /// A server that may be started.
 pub(crate) struct Reachable {
@@ -150,6 +150,14 @@ impl Reachable {
         }
     }
 
+    /// The profile that the server itself runs under. The built-in server and servers elsewhere have none.
+    pub(crate) fn confinement<'s>(&'s self, settings: &'s Settings) -> Option<&'s str> {
+        let config = self.config.as_ref().filter(|config| config.environment_id.is_none())?;
+        let TransportSettings::Stdio(_) = config.transport else { return None };
+        let profile = config.sandbox.as_deref().or_else(|| settings.sandbox_of_servers());
+        profile.filter(|profile| *profile != ServerConfig::UNCONFINED)
+    }
+
     /// The server's own directory over there, else the environment's.
     pub(crate) fn directory_in(
         &self,
@@ -196,6 +204,12 @@ impl Reachable {
             }
             _ => config.endpoint(&context)?,
         };
+        if let (Some(profile), Endpoint::Stdio(command)) =
+            (self.confinement(host.settings), &endpoint)
+        {
+            endpoint =
+                Endpoint::from(confined::command(host.settings, &self.name, profile, command)?);
+        }
         match &mut endpoint {
             // Nothing is listened for between a command's few requests.
             Endpoint::Http(http) => {

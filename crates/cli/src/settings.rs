@@ -126,6 +126,11 @@ impl Settings {
         asked.then(|| self.minimum_rung())
     }
 
+    /// The profile of servers that name none.
+    pub(crate) fn sandbox_of_servers(&self) -> Option<&str> {
+        self.layers.iter().find_map(|(_, config)| config.sandbox_of_servers.as_deref())
+    }
+
     /// Whether deny patterns have to hold for what appears later. Who asks for it has it: nobody takes it away.
     pub(crate) fn strict_globs(&self) -> bool {
         self.layers.iter().any(|(_, config)| config.strict_globs)

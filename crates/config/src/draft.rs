@@ -61,6 +61,7 @@ struct Draft<'a> {
     approval: ApprovalSettings,
     max_input_rounds: Option<u32>,
     environment: Option<EnvironmentId>,
+    sandbox: Option<String>,
     /// Why it cannot be started yet.
     reasons: Vec<String>,
     not_yet: Vec<String>,
@@ -98,6 +99,7 @@ impl<'a> Draft<'a> {
             approval: ApprovalSettings::default(),
             max_input_rounds: None,
             environment: None,
+            sandbox: None,
             reasons: Vec::new(),
             not_yet: Vec::new(),
         }
@@ -174,6 +176,7 @@ impl<'a> Draft<'a> {
                 self.not_yet.extend(not_yet);
             }
             "trust_annotations" => self.approval.trust_annotations = place.boolean(node)?,
+            "sandbox" => self.sandbox = Some(place.string(node)?),
             "environment_id" => {
                 let id = EnvironmentId::new(place.string(node)?);
                 self.environment = (id != EnvironmentId::local()).then_some(id);
@@ -328,6 +331,7 @@ impl<'a> Draft<'a> {
             approval: self.approval,
             max_input_rounds: self.max_input_rounds,
             environment_id: self.environment,
+            sandbox: self.sandbox,
             origin: Origin::Project,
             file: place.file.to_owned(),
             line: place.line(),
@@ -395,6 +399,12 @@ impl<'a> Draft<'a> {
 
     /// The directory of a server elsewhere cannot be relative to one here.
     fn check_directory(&self, place: &Place<'_>) -> Result<(), ConfigError> {
+        let confined = self.sandbox.as_deref().is_some_and(|it| it != ServerConfig::UNCONFINED);
+        if confined && self.environment.is_some() {
+            return Err(
+                place.fault("has both `sandbox` and `environment_id`: no launcher is there")
+            );
+        }
         let elsewhere = self.cwd.as_ref().filter(|_| self.environment.is_some());
         match elsewhere.filter(|cwd| cwd.is_literal()) {
             Some(cwd) if !places::is_absolute(cwd.written().expose()) => Err(place

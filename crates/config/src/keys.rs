@@ -16,8 +16,9 @@ pub(crate) enum Meaning {
 }
 
 /// Keys of `[mcp_servers.NAME]` that are honoured.
-const HONOURED: [&str; 30] = [
+const HONOURED: [&str; 31] = [
     "environment_id",
+    "sandbox",
     "command",
     "args",
     "env",
@@ -90,7 +91,7 @@ const JSON_NOT_YET: [&str; 14] = [
 const JSON_DESCRIPTIVE: [&str; 4] = ["description", "gallery", "version", "note"];
 
 /// Keys that only a server with `command` has, as the reference schema calls them.
-pub(crate) const STDIO_ONLY: [&str; 5] = ["args", "env", "env_vars", "cwd", "restart"];
+pub(crate) const STDIO_ONLY: [&str; 6] = ["args", "env", "env_vars", "cwd", "restart", "sandbox"];
 /// Keys that only a server with `url` has.
 pub(crate) const HTTP_ONLY: [&str; 9] = [
     "bearer_token_env_var",
@@ -225,7 +226,7 @@ pub(crate) const AUDIT: [&str; 1] = ["file"];
 pub(crate) const WORKSPACE: [&str; 1] = ["allow_unsandboxed"];
 
 /// Keys of `[sandbox]`.
-pub(crate) const SANDBOX: [&str; 2] = ["deny_glob", "minimum_rung"];
+pub(crate) const SANDBOX: [&str; 3] = ["default_for_servers", "deny_glob", "minimum_rung"];
 
 /// Values of `sandbox.deny_glob`: a pattern that cannot hold for what appears later is refused, or holds at the start.
 pub(crate) const DENY_GLOBS: [&str; 2] = [STRICT, "at-start"];

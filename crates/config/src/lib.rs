@@ -16,6 +16,7 @@
 //! | `server.workspace.allow_unsandboxed` | bool, default false | managed, user |
 //! | `audit.file` | absolute path | managed, user |
 //! | `credentials_store`, `credentials` | [`CredentialsConfig`] | managed, user |
+//! | `sandbox.default_for_servers` | name of a profile, or `off` | managed, user |
 //! | `sandbox.deny_glob` | `strict` or `at-start`, the default | managed, user |
 //! | `sandbox.minimum_rung` | `full`, `full-privileged`, `bwrap`, `no-proc` or `landlock` | managed, user |
 //! | `shell_environment_policy` | [`EnvironmentPolicy`] | managed, user |
@@ -106,6 +107,8 @@ pub struct Config {
     pub minimum_rung: Option<String>,
     /// Whether deny patterns have to hold for files that appear later, too.
     pub strict_globs: bool,
+    /// Profile of servers that name none.
+    pub sandbox_of_servers: Option<String>,
     /// Environments by name, each with its own fault if it has one.
     pub environments: BTreeMap<String, Result<EnvironmentSettings, ConfigError>>,
     /// Servers can run on this machine: false when `environments.local` is switched off.

@@ -32,6 +32,7 @@ pub(crate) fn read(text: &str, file: &str, origin: Origin) -> Result<Config, Con
         account: None,
         minimum_rung: None,
         strict_globs: false,
+        sandbox_of_servers: None,
         environments: BTreeMap::new(),
         local_environment: true,
         servers: BTreeMap::new(),
@@ -158,6 +159,9 @@ fn environments(config: &mut Config, node: &Node, place: &Place<'_>) -> Result<(
 fn in_its_place(server: ServerConfig, place: &Place<'_>) -> Result<ServerConfig, ConfigError> {
     match server.environment_id.is_some() && server.origin == Origin::Project {
         true => Err(place.fault("has an `environment_id`, which a project's server may not")),
+        false if server.sandbox.is_some() && server.origin == Origin::Project => {
+            Err(place.fault("has a `sandbox`, which only its user can choose"))
+        }
         false => Ok(server),
     }
 }
@@ -219,6 +223,11 @@ fn sandbox(config: &mut Config, node: &Node, place: &Place<'_>) -> Result<(), Co
     for (key, value) in place.table(node)? {
         let place = place.member(key);
         let values: &[&str] = match key.text.as_str() {
+            "default_for_servers" => {
+                trusted(config.origin, &place)?;
+                config.sandbox_of_servers = Some(place.string(value)?);
+                continue;
+            }
             "minimum_rung" => &keys::RUNGS,
             "deny_glob" => &keys::DENY_GLOBS,
             _ => return Err(place.unknown_key(&key.text, keys::SANDBOX.into_iter())),

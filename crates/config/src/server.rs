@@ -54,6 +54,7 @@ use plenipo_connect::environment;
 /// | `default_tools_approval_mode`, `tools.NAME.approval_mode` | both | `auto`, `prompt`, `writes` or `approve` | `auto` |
 /// | `trust_annotations` | both | bool | false |
 /// | `max_input_rounds` | both | number | 10 |
+/// | `sandbox` | stdio | name of a profile that the server itself runs under, or `off` | `sandbox.default_for_servers` |
 /// | `environment_id` | stdio | name of an environment | `local` |
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -80,6 +81,8 @@ pub struct ServerConfig {
     pub approval: ApprovalSettings,
     /// How often a call may be sent again with answers to the server's questions.
     pub max_input_rounds: Option<u32>,
+    /// Profile that the server itself runs under, or `off`; absent: what is usual for servers.
+    pub sandbox: Option<String>,
     /// Where it runs; absent: on this machine.
     pub environment_id: Option<EnvironmentId>,
     /// How far the file it was read from is trusted.
@@ -160,6 +163,9 @@ pub enum HeaderValueSource {
 }
 
 impl ServerConfig {
+    /// What `sandbox` says instead of a profile: the server runs unconfined.
+    pub const UNCONFINED: &str = "off";
+
     /// Fills the placeholders in, once.
     ///
     /// # Errors

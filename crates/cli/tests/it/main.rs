@@ -12,6 +12,7 @@ mod builds;
 mod call;
 mod cases;
 mod company;
+mod confined;
 mod credentials;
 mod doctor;
 mod edit;

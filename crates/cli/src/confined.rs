@@ -1,0 +1,70 @@
+//! Servers that know nothing of sandboxes and run inside one: the launcher starts the server itself, under a profile.
+//!
+//! The process keeps the policy that it was started with; another profile means another process.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use plenipo_authority::MAXIMUM_ARGUMENT_BYTES;
+use plenipo_connect::{Connection, ServerName, StdioCommand};
+use plenipo_launch::Rung;
+use plenipo_policy::{State, WorkspaceRoots};
+
+use crate::failure::{Code, Failure};
+use crate::settings::Settings;
+use crate::{authority, env, guard};
+
+/// The launcher with `server` as its command, under `profile` in the directory where the server starts.
+pub(crate) fn command(
+    settings: &Settings,
+    name: &ServerName,
+    profile: &str,
+    server: &StdioCommand,
+) -> Result<StdioCommand, Failure> {
+    let state = state(settings, profile, server.directory())?;
+    if state.len() > MAXIMUM_ARGUMENT_BYTES {
+        let message = format!(
+            "failed to confine server `{name}`: profile `{profile}` is {} bytes long, one argument of a program \
+             takes {MAXIMUM_ARGUMENT_BYTES}",
+            state.len()
+        );
+        return Err(Failure::new(Code::Refused, message));
+    }
+    let launcher = match settings.launcher() {
+        Some(path) => path.to_path_buf(),
+        None => env::executable().map_err(|error| {
+            let message = format!("failed to find this program's own file: {error}");
+            Failure::new(Code::Refused, message)
+        })?,
+    };
+    let mut confined = StdioCommand::new(launcher);
+    confined.args(["sandbox", "--sandbox-state-json", &state, "--"].map(OsStr::new));
+    confined.args([server.program()]).args(server.arguments()).environment(server.variables());
+    if let Some(directory) = server.directory() {
+        confined.current_dir(directory);
+    }
+    Ok(confined)
+}
+
+/// A home directory is no workspace of a server that happens to start there.
+fn state(settings: &Settings, profile: &str, directory: Option<&Path>) -> Result<String, Failure> {
+    let cwd = authority::working_directory(directory)?;
+    let home = env::home().and_then(|home| std::fs::canonicalize(home).ok());
+    let roots = WorkspaceRoots::new(&cwd, home.as_deref(), false).map_err(Failure::from)?;
+    let (_, profile) = settings.profile(Some(profile), &roots)?;
+    let mut state = State::new(profile, &cwd);
+    guard::protect(settings, &mut state)?;
+    Ok(state.to_json())
+}
+
+/// A confined server that asks for policies would build sandboxes inside its own, which only the rung `landlock` can.
+pub(crate) fn check_nesting(settings: &Settings, connection: &Connection) -> Result<(), Failure> {
+    if !connection.sandbox_opt_in() || settings.minimum_rung() == Rung::Landlock {
+        return Ok(());
+    }
+    let message = "the server is confined and launches sandboxed commands itself: a sandbox inside a sandbox needs \
+                   `sandbox.minimum_rung = \"landlock\"`";
+    Err(Failure::new(Code::Refused, message).with_hint(
+        "set `sandbox = \"off\"` for this server: its commands are sandboxed one by one",
+    ))
+}
