@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use plenipo_enterprise::{BearerClient, Source};
-use plenipo_testkit::{Deadline, find_tool, requires};
+use plenipo_testkit::{ChildGuard, Deadline, find_tool, requires};
 
 use crate::parties::{Company, Instead, MCP};
 
@@ -81,6 +81,42 @@ async fn ema_the_lease_is_held_while_the_identity_provider_is_asked_and_no_longe
     ];
     assert_eq!(seen, expected);
     assert!(waiting.lock().unwrap().take().is_some(), "somebody waited");
+}
+
+/// Another process that has the lease until it is killed.
+#[expect(clippy::disallowed_methods, reason = "the other process of the test")]
+fn hold(lock: &Path) -> ChildGuard {
+    let mut command = Command::new("flock");
+    command.args(["--no-fork", "--exclusive"]).arg(lock).args(["sleep", "600"]);
+    ChildGuard::new(command.stdin(Stdio::null()).spawn().unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ema_a_process_that_is_killed_gives_its_lease_back() {
+    if !requires("util-linux's flock", find_tool("flock").is_some()) {
+        return;
+    }
+    let company = Company::signed_in();
+    let locks = locks(&company);
+    let mut others: Vec<_> = locks.iter().map(|lock| hold(lock)).collect();
+    assert!(Deadline::poll_until(LONG, || locks.iter().all(|lock| !is_free(lock))));
+    let client = company.open().unwrap();
+    let asking = tokio::spawn({
+        let client = client.clone();
+        async move { client.token(MCP).await.map(drop) }
+    });
+    // Everything that needs no identity is done, and the identity provider is not asked.
+    let company = Arc::new(company);
+    let log = || company.parties.log();
+    assert!(Deadline::poll_until(LONG, || log().len() == 4));
+    assert!(!asking.is_finished());
+    assert_eq!(log(), crate::parties::DISCOVERY);
+    for other in &mut others {
+        other.kill().unwrap();
+        other.wait().unwrap();
+    }
+    tokio::time::timeout(LONG, asking).await.unwrap().unwrap().unwrap();
+    assert_eq!(log()[4..], ["exchange", "redeem"]);
 }
 
 #[tokio::test]
