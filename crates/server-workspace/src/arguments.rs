@@ -7,11 +7,11 @@ use plenipo_wire::{RawValue, object};
 use crate::text::name;
 
 /// How long a command may run unless the call says otherwise.
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
+pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 /// The longest a call may ask for, in seconds.
 const LONGEST_TIMEOUT_SECONDS: f64 = 600.0;
 /// Runs `command`, inside the sandbox.
-const SHELL: &str = "/bin/sh";
+pub(crate) const SHELL: &str = "/bin/sh";
 
 /// What to run, and for how long.
 #[derive(Debug, PartialEq)]
@@ -78,7 +78,7 @@ fn words(raw: &RawValue) -> Result<Vec<String>, String> {
     items.into_iter().enumerate().map(word).collect()
 }
 
-fn duration(raw: &RawValue) -> Result<Duration, String> {
+pub(crate) fn duration(raw: &RawValue) -> Result<Duration, String> {
     if object::type_name(raw) != "number" {
         return Err(expected("timeout_seconds", "a number", raw));
     }
@@ -94,7 +94,7 @@ fn duration(raw: &RawValue) -> Result<Duration, String> {
     ))
 }
 
-fn string(what: &str, raw: &RawValue) -> Result<String, String> {
+pub(crate) fn string(what: &str, raw: &RawValue) -> Result<String, String> {
     if object::type_name(raw) != "string" {
         return Err(expected(what, "a string", raw));
     }
@@ -103,7 +103,7 @@ fn string(what: &str, raw: &RawValue) -> Result<String, String> {
         .map_err(|_| format!("argument `{what}` holds an escape that is no Unicode character"))
 }
 
-fn expected(what: &str, expected: &str, found: &RawValue) -> String {
+pub(crate) fn expected(what: &str, expected: &str, found: &RawValue) -> String {
     let found = object::type_name(found);
     format!("argument `{what}` must be {expected}, found {found}")
 }

@@ -11,14 +11,15 @@ use plenipo_wire::{RawValue, RequestId, object};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::arguments::RunArguments;
-use crate::enforcement::Enforcement;
 use crate::options::Restriction;
 use crate::probe::{Help, Probes, REPORT};
 use crate::progress::Progress;
 use crate::protocol::{Era, Failure};
 use crate::result::{ToolResult, report_budget, stream_budget};
+use crate::session::call::SessionArguments;
+use crate::session::{Session, Sessions};
 use crate::watch::{End, Limits, watch};
-use crate::{ServerOptions, directory, spawn, text, tool};
+use crate::{ServerOptions, directory, session, spawn, text, tool};
 
 const OPERATOR_HINT: &str = "call through a host that sends `codex/sandbox-launcher`; or the \
     operator of this server can allow unsandboxed commands, with `allow_unsandboxed = true` under \
@@ -29,14 +30,24 @@ const OPERATOR_HINT: &str = "call through a host that sends `codex/sandbox-launc
 pub(crate) struct Shared {
     pub(crate) options: ServerOptions,
     pub(crate) probes: Probes,
+    pub(crate) sessions: Sessions,
 }
 
 /// A call as it was accepted. Its authority was read then and does not change.
 #[derive(Debug)]
 pub(crate) struct Call {
-    arguments: Result<RunArguments, String>,
+    work: Result<Work, String>,
     authority: Result<CallAuthority, CallAuthorityError>,
     progress_token: Option<RequestId>,
+}
+
+/// What a call asks for.
+#[derive(Debug)]
+enum Work {
+    Run(RunArguments),
+    Start,
+    Send(SessionArguments),
+    Close(SessionArguments),
 }
 
 /// Why nothing was run: a sentence, and what to do about it.
@@ -48,6 +59,8 @@ struct NotRun {
 /// What will be started.
 struct Prepared {
     command: SandboxedCommand,
+    /// The launcher reports what it enforces.
+    reporting: bool,
     /// Only when unsandboxed: a launcher goes to the state's directory itself.
     directory: Option<PathBuf>,
 }
@@ -72,17 +85,16 @@ impl Call {
             }
         }
         let name = name.and_then(object::text);
-        match name.as_deref() {
-            Some(tool::NAME) => {}
-            Some(other) => {
-                let other = text::name(other);
-                let message = format!("unknown tool `{other}`: this server has `{}`", tool::NAME);
-                return Err(Failure::invalid_params(message));
-            }
+        let work = match name.as_deref() {
+            Some(tool::NAME) => RunArguments::parse(arguments).map(Work::Run),
+            Some(tool::START) => SessionArguments::none(arguments).map(|()| Work::Start),
+            Some(tool::SEND) => SessionArguments::of_send(arguments).map(Work::Send),
+            Some(tool::CLOSE) => SessionArguments::of_close(arguments).map(Work::Close),
+            Some(other) => return Err(unknown_tool(other)),
             None => return Err(Failure::invalid_params("`name` must be a string".to_owned())),
-        }
+        };
         Ok(Self {
-            arguments: RunArguments::parse(arguments),
+            work,
             authority: meta.map_or(Ok(CallAuthority::absent()), CallAuthority::from_meta),
             progress_token: meta
                 .and_then(|meta| object::member(meta, meta::PROGRESS_TOKEN))
@@ -110,39 +122,99 @@ impl Call {
         progress: Progress,
         cancelled: &mut oneshot::Receiver<()>,
     ) -> Result<Option<ToolResult>, NotRun> {
-        let arguments = self.arguments.map_err(NotRun::because)?;
+        let work = self.work.map_err(NotRun::because)?;
         let authority = self.authority.map_err(|error| NotRun::malformed(&error))?;
-        let Prepared { command, directory } = prepare(&authority, arguments.argv, &shared.options)?;
-        let sandboxed = command.is_sandboxed();
-        let help = if sandboxed {
-            tokio::select! {
-                help = shared.probes.help(&command) => help,
-                _ = &mut *cancelled => return Ok(None),
-            }
-        } else {
-            Help::default()
-        };
-        let reporting = help.lists(REPORT);
-        let command = restrict(command, &shared.options.restrictions, &help)?;
-        let program = command.program().to_string_lossy().into_owned();
-        let limits = Limits {
-            timeout: arguments.timeout,
-            report_bytes: report_budget(shared.options.max_message_bytes),
-        };
-        let failed = |error| NotRun::because(format!("failed to run `{program}`: {error}"));
-        let started = spawn::start(command, directory.as_deref(), reporting).map_err(failed)?;
-        let watched = watch(started, limits, cancelled, progress).await.map_err(failed)?;
-        if watched.end == End::Cancelled {
-            return Ok(None);
-        }
-        let enforcement = match (sandboxed, reporting) {
-            (false, _) => Enforcement::None,
-            (true, false) => Enforcement::Unreported(None),
-            (true, true) => Enforcement::from_report(&watched.report),
-        };
         let budget = stream_budget(shared.options.max_message_bytes);
-        Ok(Some(ToolResult::of(&watched, &enforcement, budget)))
+        match work {
+            Work::Run(arguments) => run(arguments, &authority, shared, cancelled, progress).await,
+            Work::Start => start_session(&authority, shared, cancelled).await,
+            Work::Send(arguments) => tokio::select! {
+                sent = session::call::send(&shared.sessions, &arguments, &authority, budget) => {
+                    sent.map(Some).map_err(NotRun::because)
+                }
+                // What is dropped with the other branch is the session.
+                _ = &mut *cancelled => Ok(None),
+            },
+            Work::Close(arguments) => {
+                let closed = session::call::close(&shared.sessions, &arguments, &authority);
+                closed.map(Some).map_err(NotRun::because)
+            }
+        }
     }
+}
+
+async fn run(
+    arguments: RunArguments,
+    authority: &CallAuthority,
+    shared: &Shared,
+    cancelled: &mut oneshot::Receiver<()>,
+    progress: Progress,
+) -> Result<Option<ToolResult>, NotRun> {
+    let ready = ready(authority, arguments.argv, shared, cancelled).await?;
+    let Some(Prepared { command, directory, reporting }) = ready else { return Ok(None) };
+    let sandboxed = command.is_sandboxed();
+    let program = command.program().to_string_lossy().into_owned();
+    let limits = Limits {
+        timeout: arguments.timeout,
+        report_bytes: report_budget(shared.options.max_message_bytes),
+    };
+    let failed = |error| NotRun::because(format!("failed to run `{program}`: {error}"));
+    let started = spawn::start(command, directory.as_deref(), reporting).map_err(failed)?;
+    let watched = watch(started, limits, cancelled, progress).await.map_err(failed)?;
+    if watched.end == End::Cancelled {
+        return Ok(None);
+    }
+    let report = reporting.then_some(&watched.report);
+    let enforcement = session::enforcement(sandboxed, report);
+    let budget = stream_budget(shared.options.max_message_bytes);
+    Ok(Some(ToolResult::of(&watched, &enforcement, budget)))
+}
+
+async fn start_session(
+    authority: &CallAuthority,
+    shared: &Shared,
+    cancelled: &mut oneshot::Receiver<()>,
+) -> Result<Option<ToolResult>, NotRun> {
+    let ready = ready(authority, session::call::shell(), shared, cancelled).await?;
+    let Some(Prepared { command, directory, reporting }) = ready else { return Ok(None) };
+    let sandboxed = command.is_sandboxed();
+    let program = command.program().to_string_lossy().into_owned();
+    let failed = |error| NotRun::because(format!("failed to run `{program}`: {error}"));
+    let started = spawn::start_session(command, directory.as_deref(), reporting).map_err(failed)?;
+    let report_bytes = report_budget(shared.options.max_message_bytes);
+    let opened = tokio::select! {
+        opened = Session::new(started, authority, report_bytes) => opened.map_err(failed)?,
+        _ = &mut *cancelled => return Ok(None),
+    };
+    let (session, report) = opened;
+    let enforcement = session::enforcement(sandboxed, report.as_ref());
+    Ok(Some(session::call::started(&shared.sessions, session, &enforcement)))
+}
+
+/// The command with all that its launcher has to be told; `None` when the call was cancelled meanwhile.
+async fn ready(
+    authority: &CallAuthority,
+    argv: Vec<String>,
+    shared: &Shared,
+    cancelled: &mut oneshot::Receiver<()>,
+) -> Result<Option<Prepared>, NotRun> {
+    let mut prepared = prepare(authority, argv, &shared.options)?;
+    if !prepared.command.is_sandboxed() {
+        return Ok(Some(prepared));
+    }
+    let help = tokio::select! {
+        help = shared.probes.help(&prepared.command) => help,
+        _ = &mut *cancelled => return Ok(None),
+    };
+    prepared.reporting = help.lists(REPORT);
+    prepared.command = restrict(prepared.command, &shared.options.restrictions, &help)?;
+    Ok(Some(prepared))
+}
+
+fn unknown_tool(name: &str) -> Failure {
+    let name = text::name(name);
+    let tools = tool::NAMES.join("`, `");
+    Failure::invalid_params(format!("unknown tool `{name}`: this server has `{tools}`"))
 }
 
 /// Builds the command under the authority of its call, or says why it may not run.
@@ -161,7 +233,7 @@ fn prepare(
         }
         _ => None,
     };
-    Ok(Prepared { command, directory })
+    Ok(Prepared { command, directory, reporting: false })
 }
 
 /// Asks the launcher for what the operator wants it to hold beyond the state.

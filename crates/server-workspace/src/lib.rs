@@ -55,6 +55,7 @@ mod progress;
 mod protocol;
 mod result;
 mod server;
+mod session;
 mod spawn;
 mod stdio;
 mod text;

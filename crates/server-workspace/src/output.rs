@@ -37,7 +37,7 @@ pub(crate) struct Shown {
 
 impl<R: AsyncRead + Unpin> Stream<R> {
     pub(crate) fn new(pipe: Option<R>, limit: usize) -> Self {
-        let captured = Captured { limit, ..Captured::default() };
+        let captured = Captured::with_limit(limit);
         Self { pipe, buffer: Vec::new(), captured }
     }
 
@@ -66,7 +66,12 @@ impl<R: AsyncRead + Unpin> Stream<R> {
 }
 
 impl Captured {
-    fn push(&mut self, chunk: &[u8]) {
+    /// Nothing yet, and room for so many bytes.
+    pub(crate) fn with_limit(limit: usize) -> Self {
+        Self { limit, ..Self::default() }
+    }
+
+    pub(crate) fn push(&mut self, chunk: &[u8]) {
         let room = self.limit.saturating_sub(self.bytes.len());
         self.bytes.extend_from_slice(chunk.get(..room).unwrap_or(chunk));
         self.total = self.total.saturating_add(u64::try_from(chunk.len()).unwrap_or(u64::MAX));

@@ -144,10 +144,10 @@ fn tools_list(era: Era, params: Option<&RawValue>) -> Result<Fragment, Failure> 
     if cursor.and_then(object::non_null).is_some() {
         return Err(Failure::invalid_params("unknown `cursor`: there is one page".to_owned()));
     }
-    let tool = tool::definition();
+    let tools = tool::definitions();
     Ok(Fragment::object(|result| {
         era.mark_complete(result);
-        result.array("tools", [&tool]);
+        result.array("tools", &tools);
         if era == Era::Modern {
             mark_fresh(result);
         }

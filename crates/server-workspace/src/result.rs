@@ -54,6 +54,16 @@ impl ToolResult {
         Self { text, structured: Some(structured), is_error }
     }
 
+    /// The launcher ran nothing.
+    pub(crate) fn refused(refused: &Refused) -> Self {
+        Self { text: refusal(refused), structured: None, is_error: true }
+    }
+
+    /// A tool of sessions.
+    pub(crate) fn said(text: String, structured: Fragment, is_error: bool) -> Self {
+        Self { text, structured: Some(structured), is_error }
+    }
+
     pub(crate) fn to_fragment(&self, era: Era) -> Fragment {
         let block = Fragment::object(|block| {
             block.string("type", "text");

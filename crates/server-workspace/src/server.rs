@@ -17,6 +17,7 @@ use tokio::time::timeout;
 use crate::call::{Call, Shared, check_additions, frame, too_many};
 use crate::probe::Probes;
 use crate::protocol::{Era, Failure, answer, id_of_beginning};
+use crate::session::Sessions;
 use crate::{ServeError, ServerOptions, text};
 
 /// Calls that run at once.
@@ -54,7 +55,8 @@ impl Server {
         outbox: mpsc::Sender<Vec<u8>>,
     ) -> Result<Self, ServeError> {
         check_additions(&options).map_err(|source| ServeError::Additions { source })?;
-        let shared = Arc::new(Shared { options, probes: Probes::default() });
+        let shared =
+            Arc::new(Shared { options, probes: Probes::default(), sessions: Sessions::default() });
         Ok(Self { shared, outbox, calls: JoinSet::new(), running: HashMap::new(), serial: 0 })
     }
 

@@ -37,16 +37,34 @@ pub(crate) fn start(
     directory: Option<&Path>,
     reporting: bool,
 ) -> io::Result<Started> {
+    start_with(command, directory, reporting, Stdio::null())
+}
+
+fn start_with(
+    command: SandboxedCommand,
+    directory: Option<&Path>,
+    reporting: bool,
+    stdin: Stdio,
+) -> io::Result<Started> {
     if !reporting {
-        return start_process(&command, directory, None);
+        return start_process(&command, directory, None, stdin);
     }
     let (read, write) = io::pipe()?;
     let number = u32::try_from(write.as_raw_fd()).map_err(io::Error::other)?;
     let mut started =
-        start_process(&command.with_report_fd(number), directory, Some(write.into()))?;
+        start_process(&command.with_report_fd(number), directory, Some(write.into()), stdin)?;
     // The type is a pipe's reading end whatever writes into it.
     started.report = Some(ChildStdout::from_std(OwnedFd::from(read).into())?);
     Ok(started)
+}
+
+/// The same with a standard input, for a shell that stays.
+pub(crate) fn start_session(
+    command: SandboxedCommand,
+    directory: Option<&Path>,
+    reporting: bool,
+) -> io::Result<Started> {
+    start_with(command, directory, reporting, Stdio::piped())
 }
 
 /// Starts the program without a shell, in its own group, with nothing but the given environment and
@@ -63,8 +81,10 @@ fn start_process(
     command: &SandboxedCommand,
     directory: Option<&Path>,
     inherited: Option<OwnedFd>,
+    stdin: Stdio,
 ) -> io::Result<Started> {
     let mut process = prepare(command.program(), &command.args(), command.environment());
+    process.stdin(stdin);
     if let Some(directory) = directory {
         process.current_dir(directory);
     }

@@ -14,3 +14,4 @@ mod process;
 mod protocol;
 mod report;
 mod run;
+mod sessions;
