@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use plenipo_redact::Secret;
 
+use crate::HeaderValueSource;
 use crate::credentials::CredentialsDraft;
 use crate::draft::read_server;
 use crate::error::ConfigError;
@@ -256,23 +257,40 @@ fn trusted(origin: Origin, place: &Place<'_>) -> Result<(), ConfigError> {
     Err(fault)
 }
 
-/// A project names no files of the user that would be sent to somebody.
+/// A project names no files of the user that would be sent to somebody, and holds no credentials.
 fn of_project(
     origin: Origin,
     read: ServerConfig,
     place: &Place<'_>,
 ) -> Result<ServerConfig, ConfigError> {
-    match &read.transport {
-        // It could send the company's tokens elsewhere, or ask for more.
-        TransportSettings::Http(http) if origin == Origin::Project && http.enterprise.is_some() => {
-            trusted(origin, &place.named("auth")).map(|()| read)
-        }
-        TransportSettings::Http(http) if origin == Origin::Project => match http.oauth.file_key() {
-            Some(key) => trusted(origin, &place.named(&format!("oauth.{key}"))).map(|()| read),
-            None => Ok(read),
-        },
-        _ => Ok(read),
+    let TransportSettings::Http(http) = &read.transport else { return Ok(read) };
+    if origin != Origin::Project {
+        return Ok(read);
     }
+    // It could send the company's tokens elsewhere, or ask for more.
+    if http.enterprise.is_some() {
+        return trusted(origin, &place.named("auth")).map(|()| read);
+    }
+    if let Some(key) = http.oauth.file_key() {
+        return trusted(origin, &place.named(&format!("oauth.{key}"))).map(|()| read);
+    }
+    let is_written = |(name, source): &(String, HeaderValueSource)| match source {
+        HeaderValueSource::Written(value) => {
+            name.eq_ignore_ascii_case("authorization") && value.is_literal()
+        }
+        HeaderValueSource::Variable(_) => false,
+    };
+    if http.headers.iter().any(is_written) {
+        let place = place.named("http_headers.Authorization");
+        let mut fault = place.fault("holds a credential, which a project's file may not");
+        fault.hint = Some(
+            "put it into an environment variable and name that in `bearer_token_env_var` or \
+             `env_http_headers`"
+                .to_owned(),
+        );
+        return Err(fault);
+    }
+    Ok(read)
 }
 
 fn server_name(name: &str, place: &Place<'_>) -> Result<ServerName, ConfigError> {

@@ -196,3 +196,33 @@ fn a_project_names_no_files_of_secrets() {
     }
     assert!(server("client_id = \"c\", client_secret_env_var = \"S\"", Origin::Project).is_ok());
 }
+
+#[test]
+fn a_project_holds_no_credential_itself() {
+    let read = |headers: &str, origin: Origin| {
+        let text = format!("[mcp_servers.x]\nurl = \"https://x.example/mcp\"\n{headers}\n");
+        let config = parse(&text, "plenipo.toml", origin).unwrap();
+        config.servers[&ServerName::new("x").unwrap()].clone().map_err(|fault| fault.to_string())
+    };
+    for name in ["Authorization", "authorization"] {
+        let written = format!("http_headers = {{ {name} = \"Bearer hunter2\" }}");
+        assert!(read(&written, Origin::User).is_ok());
+        let fault = read(&written, Origin::Project).unwrap_err();
+        assert!(fault.contains("holds a credential") && !fault.contains("hunter2"), "{fault}");
+    }
+    for fine in [
+        "http_headers = { Authorization = \"Bearer ${TOKEN}\" }",
+        "env_http_headers = { Authorization = \"TOKEN\" }",
+        "bearer_token_env_var = \"TOKEN\"",
+        "http_headers = { X-Team = \"blue\" }",
+    ] {
+        assert!(read(fine, Origin::Project).is_ok(), "{fine}");
+    }
+    for origin in [Origin::User, Origin::Project] {
+        let fault = read("bearer_token = \"hunter2\"", origin).unwrap_err();
+        assert!(
+            fault.contains("is never read from a file") && !fault.contains("hunter2"),
+            "{fault}"
+        );
+    }
+}

@@ -6,7 +6,7 @@ use plenipo_connect::{
     ServerName, StdioCommand,
 };
 use plenipo_redact::Secret;
-use plenipo_testkit::Fixture;
+use plenipo_testkit::{Deadline, Fixture};
 use proptest::prelude::*;
 
 use crate::support::{call, said};
@@ -274,6 +274,22 @@ async fn a_helper_that_fails_fails_the_server_before_a_request() {
     endpoint.headers_helper(StdioCommand::new("/no/such/helper"));
     let error = web.connect_to(&endpoint).await.unwrap_err();
     assert!(error.to_string().contains("headers helper `/no/such/helper` could not be run"));
+}
+
+#[tokio::test]
+async fn a_helper_that_does_not_end_is_ended_after_ten_seconds() {
+    let fixture = Fixture::new();
+    let web = Web::legacy(|_| None).await;
+    let mut endpoint = web.endpoint();
+    endpoint.headers_helper(helper(&fixture, "echo $$ >\"$LOG.pid\"\nexec sleep 300"));
+    let error = web.connect_to(&endpoint).await.unwrap_err();
+    assert!(error.to_string().contains("headers helper"), "{error}");
+    assert!(web.requests().is_empty());
+    let pid = fixture.read("log.pid").unwrap();
+    // One that has ended and is not collected yet has no command line.
+    let line = std::path::Path::new("/proc").join(pid.trim()).join("cmdline");
+    let has_ended = || std::fs::read(&line).map_or(true, |line| line.is_empty());
+    assert!(Deadline::poll_until(std::time::Duration::from_secs(20), has_ended));
 }
 
 fn through(proxy: &Web, tls: bool) -> HttpClient {

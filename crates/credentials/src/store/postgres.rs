@@ -9,7 +9,7 @@ use std::time::Duration;
 use plenipo_redact::Secret;
 use postgres::error::SqlState;
 
-use super::{Lease, MAX_RECORD_BYTES, Store, StoreKind};
+use super::{Lease, Loaded, MAX_RECORD_BYTES, Store, StoreKind};
 use crate::error::{StoreError, StoreFault};
 use crate::key::RecordId;
 use crate::seal::{self, SealingKey};
@@ -22,6 +22,7 @@ const CREATE: &str = "create table if not exists plenipo_credentials (
 )";
 const LOAD: &str = "select body from plenipo_credentials where id = $1";
 const IDS: &str = "select id from plenipo_credentials";
+const ALL: &str = "select id, body from plenipo_credentials";
 const SAVE: &str = "insert into plenipo_credentials (id, body) values ($1, $2)
     on conflict (id) do update set body = excluded.body, changed_at = now()";
 
@@ -75,10 +76,13 @@ impl PostgresStore {
             Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => Ok(None),
             row => row?.map(|row| row.try_get::<_, Vec<u8>>(0)).transpose(),
         })?;
-        match row {
-            Some(body) if body.len() > MAX_RECORD_BYTES => Err(StoreFault::TooLong),
-            Some(body) => seal::open(Some(&self.key), id, body).map(Some),
-            None => Ok(None),
+        row.map(|body| self.opened(id, body)).transpose()
+    }
+
+    fn opened(&self, id: &RecordId, body: Vec<u8>) -> Result<Secret<Vec<u8>>, StoreFault> {
+        match body.len() {
+            length if length > MAX_RECORD_BYTES => Err(StoreFault::TooLong),
+            _ => seal::open(Some(&self.key), id, body),
         }
     }
 }
@@ -106,6 +110,26 @@ impl Store for PostgresStore {
         });
         let rows = rows.map_err(|fault| self.failed("list", fault))?;
         Ok(rows.iter().filter_map(|id| RecordId::parse(id)).collect())
+    }
+
+    /// In one session.
+    fn all(&self) -> Result<Vec<Loaded>, StoreError> {
+        let rows = Session::open(&self.target).and_then(|mut session| {
+            session.run(|client| match client.query(ALL, &[]) {
+                Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => Ok(Vec::new()),
+                rows => rows?.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect(),
+            })
+        });
+        let rows: Vec<(String, Vec<u8>)> = rows.map_err(|fault| self.failed("list", fault))?;
+        let records = rows.into_iter().filter_map(|(id, body)| {
+            let id = RecordId::parse(&id)?;
+            let opened = self.opened(&id, body);
+            Some(match opened {
+                Ok(text) => Ok((id, text)),
+                Err(fault) => Err(StoreError::new("read", self.place_of(&id), fault)),
+            })
+        });
+        Ok(records.collect())
     }
 
     fn is_encrypted(&self) -> bool {
