@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -38,7 +39,9 @@ impl SecretService {
         let mut bus = Command::new("dbus-daemon");
         bus.arg("--config-file").arg(configuration).args(["--nofork", "--nopidfile"]);
         let bus = ChildGuard::new(bus.stderr(Stdio::null()).spawn().expect("a bus starts"));
-        assert!(Deadline::poll_until(LONG, || fixture.exists("bus")), "a bus listens");
+        // The socket is there a moment before anybody listens on it.
+        let listens = || UnixStream::connect(fixture.join("bus")).is_ok();
+        assert!(Deadline::poll_until(LONG, listens), "a bus listens");
         for directory in ["home", "run"] {
             fixture.directory(directory);
             fixture.set_mode(directory, 0o700);
