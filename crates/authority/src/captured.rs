@@ -1,6 +1,7 @@
 //! The authority of one call on the host's side: captured once, attached to every send of it.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
@@ -14,12 +15,12 @@ use crate::{
 
 /// Names the execution environment a server runs in. Fixed for a connection.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct EnvironmentId(String);
+pub struct EnvironmentId(Arc<str>);
 
 impl EnvironmentId {
     /// The environment named `id` in trusted configuration.
     pub fn new(id: impl Into<String>) -> Self {
-        Self(id.into())
+        Self(id.into().into())
     }
 
     /// The host's own machine.

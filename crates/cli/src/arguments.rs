@@ -263,7 +263,7 @@ pub(crate) struct CallArguments {
     /// Environment that is selected for the call: a server in another one gets no sandbox policy [default: the server's].
     #[arg(long, value_name = "ID")]
     pub(crate) environment: Option<String>,
-    /// How long to wait for the answer: 30s, 2m, 500ms [default: the server's tool_timeout_sec].
+    /// How long all of it may take, the server's start too: 30s, 2m, 500ms [default: the limits of the server].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) timeout: Option<Duration>,
     /// Answer for a form that the server asks to have filled in: key=value, typed by the form, or key:=JSON.

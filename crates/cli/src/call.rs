@@ -1,5 +1,6 @@
 //! `plenipo call SERVER.TOOL …`: one tool call, from words to an exit code.
 
+mod limit;
 mod pairs;
 mod render;
 mod schema;
@@ -12,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 use plenipo_authority::{CapturedAuthority, SandboxState};
 use plenipo_config::EnvironmentSettings;
 use plenipo_connect::approval::ApprovalDecision;
-use plenipo_connect::catalog::Tool;
+use plenipo_connect::catalog::{Catalog, Tool};
 use plenipo_connect::environment::EnvironmentId;
 use plenipo_connect::{
     Approver, CallOutcome, CallRequest, Cancellation, Canceller, Connection, Endpoint, Fault,
@@ -24,6 +25,7 @@ use crate::arguments::{CallArguments, Global};
 use crate::audit::{Audit, Ending};
 use crate::authority::{self, InForce, ProfileChoice};
 use crate::failure::{Code, Failure};
+use crate::keeper::Keeper;
 use crate::person::{Answers, Given, Person};
 use crate::progress::ProgressLine;
 use crate::reach::Host;
@@ -31,6 +33,7 @@ use crate::serve::run_to_end;
 use crate::settings::Settings;
 use crate::{confined, sign_in, terminal};
 
+use limit::TimeLimit;
 use pairs::Inputs;
 use render::Rendered;
 pub(crate) use schema::InputSchema;
@@ -38,8 +41,11 @@ use target::Target;
 
 /// Runs the command.
 pub(crate) fn run(global: &Global, arguments: CallArguments) -> Result<ExitCode, Failure> {
+    let limit = TimeLimit::starting_now(arguments.timeout);
     let settings = Settings::load_in(global.config.as_deref(), arguments.directory.as_deref())?;
     let target = Target::find(&settings, &arguments.target)?;
+    // Its process gets ready while the rest is read.
+    let keeper = target.server.start_keeper();
     let inputs = Inputs::read(&arguments)?;
     let person = Person::at_terminal();
     let answers = Arc::new(Answers::new(person.clone(), Given::read(&arguments.input)?));
@@ -62,8 +68,9 @@ pub(crate) fn run(global: &Global, arguments: CallArguments) -> Result<ExitCode,
     let directory = authority::working_directory(here)?;
     check_environment(&settings, arguments.environment.as_deref())?;
     let in_force = in_force.filter(|_| is_selected(place, &arguments));
-    let call = Call {
+    let mut call = Call {
         inputs,
+        limit,
         person,
         answers,
         decided: Arc::default(),
@@ -83,15 +90,18 @@ pub(crate) fn run(global: &Global, arguments: CallArguments) -> Result<ExitCode,
             None => "no sandbox policy is sent".to_owned(),
         });
     }
-    let outcome = run_to_end(call.perform(&settings, audit));
-    match (outcome, &call.person) {
+    let outcome = run_to_end(call.perform(&settings, audit, keeper));
+    match (outcome, call.person.clone()) {
         // The server turned the call away unread, so that it may be made once more.
         (Err(failure), Some(person)) if failure.code() == Code::SignIn => {
             let server = call.target.server.name.as_str();
-            match sign_in::offer(&settings, person, server, &failure)? {
-                true => run_to_end(call.perform(&settings, Audit::open(settings.audit_file())?)),
-                false => Err(failure),
+            if !sign_in::offer(&settings, &person, server, &failure)? {
+                return Err(failure);
             }
+            // The time of a sign-in is the person's.
+            call.limit = TimeLimit::starting_now(call.arguments.timeout);
+            let keeper = call.target.server.start_keeper();
+            run_to_end(call.perform(&settings, Audit::open(settings.audit_file())?, keeper))
         }
         (outcome, _) => outcome,
     }
@@ -115,6 +125,7 @@ fn check_environment(settings: &Settings, selected: Option<&str>) -> Result<(), 
 struct Call<'a> {
     global: &'a Global,
     inputs: Inputs,
+    limit: TimeLimit,
     /// Who can be asked.
     person: Option<Arc<Person>>,
     /// What servers are answered with.
@@ -136,16 +147,23 @@ impl Call<'_> {
         }
     }
 
-    async fn perform(&self, settings: &Settings, mut audit: Audit) -> Result<ExitCode, Failure> {
+    async fn perform(
+        &self,
+        settings: &Settings,
+        mut audit: Audit,
+        keeper: Option<Option<Keeper>>,
+    ) -> Result<ExitCode, Failure> {
         let mut interruption = Interruption::new()?;
+        let (server, tool) = self.names();
+        let part = format!("start server `{server}`");
         let started = tokio::select! {
-            started = self.connect(settings) => started,
+            started = self.limit.hold(&part, self.connect(settings, keeper)) => started,
             code = interruption.wait() => Err(interrupted(code)),
         };
         let connection = match started {
             Ok(connection) => connection,
             Err(failure) => {
-                audit.record(self.names(), None, None, Ending::Failed(failure.code()))?;
+                audit.record((server, tool), None, None, Ending::Failed(failure.code()))?;
                 return Err(failure);
             }
         };
@@ -161,7 +179,7 @@ impl Call<'_> {
         let digest = authority.digest().to_string();
         let outcome = self.call_until(&mut interruption, &connection, authority).await;
         let decided = self.decided.get().map(|decision| decision.name());
-        let recorded = audit.record(self.names(), Some(digest), decided, ending(&outcome));
+        let recorded = audit.record((server, tool), Some(digest), decided, ending(&outcome));
         for key in self.answers.unused() {
             terminal::warn(&format!("the server asked for no input `{key}`"));
         }
@@ -177,11 +195,10 @@ impl Call<'_> {
                 return recorded.and(Err(failure));
             }
         };
-        let printing = tokio::task::spawn_blocking(|| rendered.print());
+        let printing = printing(rendered);
         tokio::select! {
             (printed, _) = async { tokio::join!(printing, connection.shut_down()) } => {
-                let failed = |error| Failure::new(Code::Transport, format!("failed to print: {error}"));
-                recorded.and(printed.map_err(failed)?).map(|()| code)
+                recorded.and(printed).map(|()| code)
             }
             code = interruption.wait() => Err(interrupted(code)),
         }
@@ -214,9 +231,14 @@ impl Call<'_> {
         (self.target.server.name.as_str(), &self.target.tool)
     }
 
-    async fn connect(&self, settings: &Settings) -> Result<Connection, Failure> {
+    async fn connect(
+        &self,
+        settings: &Settings,
+        keeper: Option<Option<Keeper>>,
+    ) -> Result<Connection, Failure> {
         let host = Host::new(self.global, settings, &self.directory);
-        let host = host.deciding(&self.decided).acting_as(self.arguments.account.as_deref());
+        let host = host.deciding(&self.decided).kept_by(keeper);
+        let host = host.acting_as(self.arguments.account.as_deref());
         let Member { name, mut endpoint, mut options, .. } = self.target.server.member(&host)?;
         if !self.answers.is_nobody() {
             options.input = Some(Arc::clone(&self.answers) as Arc<dyn InputHandler>);
@@ -239,18 +261,15 @@ impl Call<'_> {
         authority: CapturedAuthority,
         cancellation: Cancellation,
     ) -> Result<CallOutcome, Failure> {
-        let mut catalog = connection.catalog_at_hand().await?;
-        if catalog.is_remembered()
-            && target::tool(&catalog, &self.target).and_then(|tool| self.fill_in(tool)).is_err()
-        {
-            catalog = connection.catalog().await?;
-        }
+        let (server, name) = self.names();
+        let part = format!("list the tools of server `{server}`");
+        let catalog = self.limit.hold(&part, self.catalog(connection)).await?;
         let tool = target::tool(&catalog, &self.target)?;
         let mut request = CallRequest::new(tool.name(), self.fill_in(tool)?, authority);
         request.prepared = Some(tool.clone());
         request.check_schemas = !self.arguments.unchecked;
-        request.timeout = self.arguments.timeout;
-        request.max_total = self.arguments.timeout;
+        request.timeout = self.limit.left();
+        request.max_total = request.timeout;
         request.asked_by_person = true;
         request.cancel = Some(cancellation);
         let progress = ProgressLine::new(self.global.verbose);
@@ -259,6 +278,9 @@ impl Call<'_> {
         let called = connection.call(request).await;
         progress.clear();
         called.map_err(|error| match error.fault() {
+            Fault::TimedOut { .. } if self.limit.left().is_some() => {
+                self.limit.over(&format!("call tool `{name}` of server `{server}`"))
+            }
             Fault::Arguments(_) => {
                 Failure::from(error).with_hint(format!("the tool is {}", signature(tool)))
             }
@@ -267,6 +289,16 @@ impl Call<'_> {
             }
             _ => Failure::from(error),
         })
+    }
+
+    /// The tools; remembered ones only if the call fits them.
+    async fn catalog(&self, connection: &Connection) -> Result<Arc<Catalog>, Failure> {
+        let catalog = connection.catalog_at_hand().await?;
+        let fits = || target::tool(&catalog, &self.target).and_then(|tool| self.fill_in(tool));
+        match catalog.is_remembered() && fits().is_err() {
+            true => Ok(connection.catalog().await?),
+            false => Ok(catalog),
+        }
     }
 
     fn fill_in(&self, tool: &Tool) -> Result<Option<plenipo_wire::Fragment>, Failure> {
@@ -293,6 +325,15 @@ impl Call<'_> {
         };
         Ok((rendered, code))
     }
+}
+
+/// On a thread of its own, unless that is sure to take no time: whoever reads stdout may.
+async fn printing(rendered: Rendered) -> Result<(), Failure> {
+    if rendered.is_short() && terminal::stdout_takes_a_page() {
+        return rendered.print();
+    }
+    let failed = |error| Failure::new(Code::Transport, format!("failed to print: {error}"));
+    tokio::task::spawn_blocking(|| rendered.print()).await.map_err(failed)?
 }
 
 fn signature(tool: &Tool) -> String {

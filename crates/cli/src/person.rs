@@ -187,7 +187,13 @@ impl Answers {
             (InputKind::Url { message, url, .. }, Some(person)) => {
                 url::ask(person, request, message, url).await
             }
-            _ => InputAnswer::Cancel,
+            _ => {
+                let server = &request.server;
+                terminal::warn(&format!(
+                    "server `{server}` asks for input, and nobody is here to give it"
+                ));
+                InputAnswer::Cancel
+            }
         }
     }
 }

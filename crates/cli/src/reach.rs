@@ -175,6 +175,11 @@ impl Reachable {
         Ok(own.or_else(|| place.cwd.clone()).map(PathBuf::from))
     }
 
+    /// Its keeper, when it will be a process of this machine: started early, it is ready when it is needed.
+    pub(crate) fn start_keeper(&self) -> Option<Option<Keeper>> {
+        (self.transport() != "http").then(start_keeper)
+    }
+
     /// The server with everything filled in that its start needs.
     pub(crate) fn member(&self, host: &Host<'_>) -> Result<Member, Failure> {
         let mut options = host.options();
@@ -291,16 +296,16 @@ impl<'a> Host<'a> {
 
     /// Nothing that a local server starts is left when this program ends, however it ends.
     fn keep(&self, options: &mut ConnectOptions) {
-        let keeper = self.keeper.get_or_init(|| match Keeper::start() {
-            Ok(keeper) => Some(keeper),
-            Err(error) => {
-                terminal::warn(&format!("servers may outlive this program: {error}"));
-                None
-            }
-        });
-        if let Some(keeper) = keeper {
+        if let Some(keeper) = self.keeper.get_or_init(start_keeper) {
             options.spawner = Arc::new(keeper.clone());
         }
+    }
+
+    /// With a keeper that was started already, or could not be.
+    #[must_use]
+    pub(crate) fn kept_by(mut self, keeper: Option<Option<Keeper>>) -> Self {
+        self.keeper = keeper.map(OnceCell::from).unwrap_or_default();
+        self
     }
 
     /// Where the first decision about a call is kept.
@@ -363,6 +368,17 @@ impl Failure {
             ),
             BindFault::OfThePrefix { .. } => failure.with_hint("set it over there"),
             _ => failure,
+        }
+    }
+}
+
+/// Before anything starts a thread.
+fn start_keeper() -> Option<Keeper> {
+    match Keeper::start() {
+        Ok(keeper) => Some(keeper),
+        Err(error) => {
+            terminal::warn(&format!("servers may outlive this program: {error}"));
+            None
         }
     }
 }

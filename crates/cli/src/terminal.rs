@@ -3,6 +3,8 @@
 use std::io::{BufWriter, IsTerminal, StdoutLock, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
 use crate::env;
 use crate::failure::{Code, Failure};
 
@@ -96,6 +98,18 @@ pub(crate) fn stdout_is_terminal() -> bool {
     std::io::stdout().is_terminal()
 }
 
+/// So much a pipe that can be written to takes at once (PIPE_BUF, pipe(7)).
+pub(crate) const PAGE: usize = 4096;
+
+/// Whether so much can be written to stdout without waiting for its reader.
+pub(crate) fn stdout_takes_a_page() -> bool {
+    let stdout = std::io::stdout();
+    let mut waited = [PollFd::new(&stdout, PollFlags::OUT)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut waited, Some(&now)).is_ok()
+        && waited.iter().all(|one| one.revents() == PollFlags::OUT)
+}
+
 /// Text on stdout. A reader that has gone (`| head`) is no error.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut stdout = std::io::stdout().lock();
@@ -134,6 +148,26 @@ impl Output {
     /// Text of a server: raw for a program, harmless for a terminal.
     pub(crate) fn write_peers(&mut self, text: &str) -> Result<(), Failure> {
         if self.for_a_person { self.write(&harmless(text)) } else { self.write(text) }
+    }
+
+    /// JSON of a server: raw for a program; for a terminal the same JSON, with what is not harmless spelled out.
+    pub(crate) fn write_json(&mut self, text: &str) -> Result<(), Failure> {
+        let is_harmless =
+            |c: char| matches!(c, '\n' | '\t') || plenipo_connect::text::harmless(c) == c;
+        if !self.for_a_person || text.chars().all(is_harmless) {
+            return self.write(text);
+        }
+        let mut spelled = String::with_capacity(text.len());
+        for character in text.chars() {
+            if is_harmless(character) {
+                spelled.push(character);
+                continue;
+            }
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                spelled.extend(format!("\\u{unit:04x}").chars());
+            }
+        }
+        self.write(&spelled)
     }
 
     /// Ends the line that was begun, if one was.

@@ -13,7 +13,7 @@ pub(crate) mod progress;
 pub(crate) mod rounds;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use plenipo_authority::{CapturedAuthority, CredentialPin};
@@ -25,9 +25,10 @@ pub use cancel::{Cancellation, Canceller};
 pub use progress::{ProgressObserver, ProgressUpdate};
 
 use attempt::CallAttempt;
+use flight::Flight;
 use rounds::{Attempt as _, Need, Retry, Rounds};
 
-use crate::catalog::{Lookup, Tool};
+use crate::catalog::{Catalog, Lookup, Tool};
 use crate::connection::Connection;
 use crate::error::{ConnectError, Fault, Operation};
 use crate::input::InputHandler;
@@ -59,8 +60,8 @@ pub struct CallRequest {
     /// Answers what the server asks during this call, instead of the connection's own handler. A
     /// legacy server knows only what the connection's offers.
     pub input: Option<Arc<dyn InputHandler>>,
-    /// Asks a modern server to log from this level on while it handles the call
-    /// ([`Event::Log`](crate::observer::Event::Log)); it does not log unasked.
+    /// Asks the server to log from this level on ([`Event::Log`](crate::observer::Event::Log)): a modern one
+    /// while it handles the call, which does not log unasked; an older one from now on (`logging/setLevel`).
     pub log_level: Option<LogLevel>,
     /// A person asked for exactly this call: it needs no further approval, unless an administrator's
     /// rules say so.
@@ -189,43 +190,54 @@ impl Connection {
     /// # Errors
     /// [`ConnectError`] with [`Operation::Call`]; a tool that failed by itself is no error.
     pub async fn call(&self, request: CallRequest) -> Result<CallOutcome, ConnectError> {
-        let tool = request.tool.clone();
-        match self.called(request).await? {
+        match self.called(&request).await? {
             Called::Outcome(outcome) => Ok(outcome),
             Called::Task(_) => {
                 let fault = RequestFault::Fault(unfinished("task"));
-                Err(self.error(Operation::Call { tool }, fault))
+                Err(self.error(Operation::Call { tool: request.tool }, fault))
             }
         }
     }
 
-    pub(crate) async fn called(&self, request: CallRequest) -> Result<Called, ConnectError> {
+    pub(crate) async fn called(&self, request: &CallRequest) -> Result<Called, ConnectError> {
         let fault = match self.check_authority(&request.authority) {
-            Ok(()) => match self.accepted(&request).await {
+            Ok(()) => match self.accepted(request).await {
                 Ok(called) => return Ok(called),
                 Err(fault) => fault,
             },
             Err(fault) => RequestFault::Fault(fault),
         };
-        Err(self.error(Operation::Call { tool: request.tool }, fault))
+        Err(self.error(Operation::Call { tool: request.tool.clone() }, fault))
     }
 
     async fn accepted(&self, request: &CallRequest) -> Result<Called, RequestFault> {
         if request.arguments.as_ref().is_some_and(|arguments| !arguments.is_object()) {
             return Err(RequestFault::Fault(Fault::ArgumentsNotObject));
         }
-        let flight = flight::Flight::new(self, request);
-        let mut catalog = flight.catalog().await?;
-        if catalog.is_remembered() && may_call(catalog.find(&request.tool), request).is_err() {
-            catalog = flight.catalog_after(0).await?;
+        let flight = Flight::new(self, request);
+        let catalog = match flight.catalog_at_hand() {
+            Some(catalog) => catalog,
+            None => Box::pin(self.catalog_for(&flight, request)).await?,
+        };
+        let mut place = may_call(&catalog, request).map_err(RequestFault::Fault)?;
+        self.check_arguments(&catalog, place, request)?;
+        let catalog = match self.options.approvals.is_some() {
+            false => catalog,
+            true => {
+                let approved = Box::pin(self.approved_catalog(&flight, request, catalog)).await?;
+                place = may_call(&approved, request).map_err(RequestFault::Fault)?;
+                approved
+            }
+        };
+        if let Some(level) = request.log_level {
+            flight.limited(Box::pin(self.log_from(level))).await?;
         }
-        may_call(catalog.find(&request.tool), request).map_err(RequestFault::Fault)?;
-        self.check_arguments(&catalog, request)?;
-        let catalog = self.approved_catalog(&flight, request, catalog).await?;
-        let attempt = CallAttempt { connection: self, flight: &flight, request, catalog };
+        let renewed = OnceLock::new();
+        let attempt =
+            CallAttempt { connection: self, flight: &flight, request, catalog, place, renewed };
         let need = match attempt.send(&Retry::default()).await {
             Ok(result) => match Read::of(result, request).map_err(RequestFault::Fault)? {
-                Read::End(called) => return Ok(called.checked(&attempt.catalog, request)),
+                Read::End(called) => return Ok(attempt.checked(called)),
                 Read::Needs(result) => Need::Input(result),
             },
             landed => match Need::of(landed)? {
@@ -233,14 +245,36 @@ impl Connection {
                 Err(result) => Need::Input(result),
             },
         };
+        Box::pin(self.followed(&attempt, need)).await
+    }
+
+    /// The catalog for a call; a remembered one only if the tool is in it as the call wants it.
+    async fn catalog_for(
+        &self,
+        flight: &Flight<'_>,
+        request: &CallRequest,
+    ) -> Result<Arc<Catalog>, RequestFault> {
+        let catalog = flight.catalog().await?;
+        match catalog.is_remembered() && may_call(&catalog, request).is_err() {
+            true => flight.catalog_after(0).await,
+            false => Ok(catalog),
+        }
+    }
+
+    /// Goes on after a first answer that asks for something.
+    async fn followed(
+        &self,
+        attempt: &CallAttempt<'_>,
+        need: Need,
+    ) -> Result<Called, RequestFault> {
         let rounds = Rounds {
             asks: &self.peer.asks,
-            asker: flight.asker(),
+            asker: attempt.flight.asker(),
             is_modern: self.modern().is_some(),
             limit: self.options.max_input_rounds,
         };
-        match Read::of(rounds.follow(&attempt, need).await?, request) {
-            Ok(Read::End(called)) => Ok(called.checked(&attempt.catalog, request)),
+        match Read::of(rounds.follow(attempt, need).await?, attempt.request) {
+            Ok(Read::End(called)) => Ok(attempt.checked(called)),
             Ok(Read::Needs(_)) => Err(RequestFault::Fault(unfinished("input_required"))),
             Err(fault) => Err(RequestFault::Fault(fault)),
         }
@@ -335,20 +369,21 @@ fn unfinished(found: &str) -> Fault {
     Fault::ResultType { found: shown(found) }
 }
 
-fn may_call<'a>(found: Lookup<'a>, request: &CallRequest) -> Result<&'a Tool, Fault> {
-    match found {
-        Lookup::Found(tool) => match &request.prepared {
+/// Where in the catalog the tool is, if it may be called.
+fn may_call(catalog: &Catalog, request: &CallRequest) -> Result<usize, Fault> {
+    if let Some((place, tool)) = catalog.callable(&request.tool) {
+        return match &request.prepared {
             Some(prepared) if prepared != tool => Err(Fault::ToolChanged),
-            _ => Ok(tool),
-        },
-        Lookup::Disabled => Err(Fault::ToolDisabled),
-        Lookup::Dropped(tool) => {
-            Err(Fault::NoSuchTool { nearest: None, dropped: Some(tool.reason.clone()) })
-        }
-        Lookup::Missing { nearest } => {
-            Err(Fault::NoSuchTool { nearest: nearest.map(str::to_owned), dropped: None })
-        }
+            _ => Ok(place),
+        };
     }
+    let (nearest, dropped) = match catalog.find(&request.tool) {
+        Lookup::Disabled => return Err(Fault::ToolDisabled),
+        Lookup::Dropped(tool) => (None, Some(tool.reason.clone())),
+        Lookup::Missing { nearest } => (nearest.map(str::to_owned), None),
+        Lookup::Found(_) => (None, None),
+    };
+    Err(Fault::NoSuchTool { nearest, dropped })
 }
 
 impl fmt::Debug for CallRequest {

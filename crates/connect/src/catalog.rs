@@ -142,7 +142,19 @@ impl Catalog {
         tool: &str,
         arguments: Option<&Fragment>,
     ) -> Result<(), SchemaFault> {
-        match self.schemas(tool) {
+        match self.index.get(tool) {
+            Some(place) => self.check_arguments_at(*place, arguments),
+            None => Ok(()),
+        }
+    }
+
+    /// [`check_arguments`](Self::check_arguments) of the tool at a place.
+    pub(crate) fn check_arguments_at(
+        &self,
+        place: usize,
+        arguments: Option<&Fragment>,
+    ) -> Result<(), SchemaFault> {
+        match self.schemas(place) {
             Some((schemas, tool)) => schemas.check_arguments(tool, arguments),
             None => Ok(()),
         }
@@ -154,14 +166,37 @@ impl Catalog {
     /// # Errors
     /// [`SchemaFault`]: it does not match, or why that is not known. The result stays a result.
     pub fn check_result(&self, tool: &str, result: &CallResult<'_>) -> Result<(), SchemaFault> {
-        match self.schemas(tool) {
+        match self.index.get(tool) {
+            Some(place) => self.check_result_at(*place, result),
+            None => Ok(()),
+        }
+    }
+
+    /// [`check_result`](Self::check_result) of the tool at a place.
+    pub(crate) fn check_result_at(
+        &self,
+        place: usize,
+        result: &CallResult<'_>,
+    ) -> Result<(), SchemaFault> {
+        match self.schemas(place) {
             Some((schemas, tool)) => schemas.check_result(tool, result),
             None => Ok(()),
         }
     }
 
-    fn schemas(&self, tool: &str) -> Option<(&ToolSchemas, &Tool)> {
-        let place = *self.index.get(tool)?;
+    /// Whether there is anything to check results by.
+    pub(crate) fn has_output_schema(&self, place: usize) -> bool {
+        self.schemas(place).is_some_and(|(schemas, tool)| schemas.has_output(tool))
+    }
+
+    /// A tool that may be called, and its place for [`at`](Self::at).
+    pub(crate) fn callable(&self, name: &str) -> Option<(usize, &Tool)> {
+        let place = *self.index.get(name)?;
+        let tool = self.tools.get(place)?;
+        self.filter.allows(name).then_some((place, tool))
+    }
+
+    fn schemas(&self, place: usize) -> Option<(&ToolSchemas, &Tool)> {
         let schemas = self.schemas.get(place)?.get_or_init(Box::default);
         Some((schemas, self.tools.get(place)?))
     }

@@ -4,6 +4,7 @@ mod backing;
 mod era;
 mod extensions;
 mod http;
+mod logging;
 mod recall;
 mod start;
 
@@ -20,6 +21,7 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::approval::Approved;
+use crate::call::LogLevel;
 use crate::call::mirror::drop_badly_annotated;
 use crate::catalog::{self, Catalog};
 use crate::changes::List;
@@ -35,6 +37,8 @@ use crate::transport::stdio::{ShutdownReport, StdioCommand};
 use backing::Backing;
 use era::AgreedEra;
 
+pub(crate) use era::EraStamp;
+
 /// A server that runs, here or behind a URL, and what was agreed with it.
 ///
 /// Calls may run at the same time. Dropping the connection kills a local server's process group at
@@ -48,6 +52,8 @@ pub struct Connection {
     opt_in: bool,
     pub(crate) approved: Approved,
     catalog: Mutex<Option<Listing>>,
+    /// What an older server was asked to log from.
+    log_level: Mutex<Option<LogLevel>>,
     backing: Backing,
 }
 
@@ -128,7 +134,8 @@ impl Connection {
         backing.agreed(opt_in);
         let agreed_era = AgreedEra::new(agreement.era.clone(), modern);
         let approved = Approved::default();
-        Self { peer, options, agreed_era, agreement, opt_in, approved, catalog, backing }
+        let log_level = Mutex::new(None);
+        Self { peer, options, agreed_era, agreement, opt_in, approved, catalog, log_level, backing }
     }
 
     /// Under which name the server is configured.
@@ -257,6 +264,16 @@ impl Connection {
     /// Whether arguments may have to be repeated as headers.
     pub(crate) fn mirrors(&self) -> bool {
         self.backing.is_http() && self.modern().is_some()
+    }
+
+    /// The catalog that calls go by, if it need not be listed now.
+    pub(crate) fn current_catalog(&self) -> Option<Arc<Catalog>> {
+        let listing = self.catalog.try_lock().ok()?;
+        let listing = listing.as_ref()?;
+        self.peer.looks_at(List::Tools);
+        let changes = self.peer.list_changes.load(Ordering::Acquire);
+        let is_current = listing.changes == changes && !listing.catalog.is_remembered();
+        is_current.then(|| Arc::clone(&listing.catalog))
     }
 
     pub(crate) async fn catalog_within(

@@ -13,14 +13,13 @@ use plenipo_wire::protocol::{
 };
 use plenipo_wire::views::{DiscoverResult, Implementation, InitializeResult};
 use plenipo_wire::{Fragment, RawValue, object};
-use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
 use crate::error::{Fault, PeerError};
 use crate::input::InputOffer;
 use crate::options::ClientIdentity;
 use crate::peer::{Peer, RequestFault};
-use crate::pending::Reply;
+use crate::pending::Answer;
 
 /// The era and, for legacy, the revision agreed on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,7 +86,7 @@ pub(crate) enum Probe {
 #[derive(Debug)]
 pub(crate) struct LateProbe {
     pub(crate) id: i64,
-    answer: oneshot::Receiver<Reply>,
+    answer: Answer,
 }
 
 /// The `_meta` members of each request to a modern peer.
@@ -177,7 +176,8 @@ async fn probe_once(peer: &Peer, modern: &ModernMeta, limit: Duration) -> Probe 
         Err(_) => return Probe::Died,
     };
     let exchange = async {
-        peer.flush().await.ok();
+        // A broken pipe is not an answer.
+        peer.send().ok();
         (&mut answer).await
     };
     match timeout(limit, exchange).await {
@@ -217,7 +217,7 @@ impl Probe {
 impl LateProbe {
     /// What was agreed, when the answer came meanwhile and is a modern one.
     pub(crate) fn modern(&mut self) -> Option<Agreement> {
-        match judge(self.answer.try_recv().ok()?.into_result()) {
+        match judge(self.answer.try_take()?.into_result()) {
             Probe::Modern(agreement) => Some(agreement),
             _ => None,
         }

@@ -5,10 +5,12 @@
 //! queues too, but never waits.
 
 use std::fmt;
+use std::future::Future as _;
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{Mutex as AsyncMutex, watch};
@@ -75,6 +77,17 @@ impl Outbox {
             biased;
             written = self.write() => written,
             () = self.closed() => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+
+    /// Writes what the pipe takes without waiting. False when something is left, perhaps because somebody
+    /// else is writing: then it needs a [`schedule_flush`](Self::schedule_flush).
+    pub(crate) fn flush_at_once(&self) -> io::Result<bool> {
+        // Whoever waits for the pipe later tells it whom to wake.
+        let mut context = Context::from_waker(Waker::noop());
+        match pin!(self.write()).poll(&mut context) {
+            Poll::Ready(written) => written.map(|()| true),
+            Poll::Pending => Ok(false),
         }
     }
 

@@ -26,7 +26,7 @@ pub(crate) struct Patience<'a> {
 }
 
 /// When a request went out, and how long people had been asked by then.
-struct Sent {
+pub(crate) struct Sent {
     at: Instant,
     asked: Duration,
 }
@@ -44,11 +44,20 @@ impl<'a> Patience<'a> {
         self.idle.min(self.total)
     }
 
-    /// Waits until the server took too long over what is sent now.
-    pub(crate) async fn run_out(&self, sink: Option<&ProgressSink>) -> Fault {
-        let sent = Sent { at: Instant::now(), asked: self.clock.spent() };
+    /// What is sent now.
+    pub(crate) fn sent(&self) -> Sent {
+        Sent { at: Instant::now(), asked: self.clock.spent() }
+    }
+
+    /// When it is time to look whether what was sent took too long; never too late.
+    pub(crate) fn due(&self, sent: &Sent) -> Instant {
+        (sent.at + self.idle).min(self.start + self.total)
+    }
+
+    /// Waits until the server took too long over what was sent.
+    pub(crate) async fn run_out(&self, sent: &Sent, sink: Option<&ProgressSink>) -> Fault {
         loop {
-            let end = self.end(&sent, sink.and_then(ProgressSink::last));
+            let end = self.end(sent, sink.and_then(ProgressSink::last));
             if end <= Instant::now() {
                 return self.timed_out();
             }

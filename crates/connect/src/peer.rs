@@ -12,7 +12,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use plenipo_wire::encode::{self, ObjectWriter};
 use plenipo_wire::{Fragment, RawValue, RequestId};
-use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 pub(crate) use receive::read;
@@ -26,7 +25,7 @@ use crate::input::asks::Asks;
 use crate::negotiate::Era;
 use crate::observer::{Event, Observer};
 use crate::outbox::{Full, Outbox, WriteHalf};
-use crate::pending::{Closed, Pending, Reply};
+use crate::pending::{Answer, Closed, Pending, Reply};
 use crate::server_name::ServerName;
 use crate::subscription::Sinks;
 use crate::transport::http::{HttpLink, Protocol, Question};
@@ -88,6 +87,8 @@ struct KeptQuestion {
     params: Option<Fragment>,
 }
 
+/// From this many requests on, frames are gathered before they are written.
+const CROWD: usize = 8;
 const KEPT_QUESTIONS: usize = 64;
 /// Parameters above this are not kept.
 const KEPT_BYTES: usize = 64 * 1024;
@@ -144,10 +145,10 @@ impl Peer {
         &self,
         method: &'a str,
         params: impl FnOnce(&mut ObjectWriter<'_>),
-    ) -> Result<(Outgoing<'a>, oneshot::Receiver<Reply>), RequestFault> {
-        let (id, receiver) = self.pending.register(None).map_err(RequestFault::Closed)?;
+    ) -> Result<(Outgoing<'a>, Answer), RequestFault> {
+        let (id, answer) = self.pending.register(None).map_err(RequestFault::Closed)?;
         match self.queue(id, method, params) {
-            Ok(outgoing) => Ok((outgoing, receiver)),
+            Ok(outgoing) => Ok((outgoing, answer)),
             Err(fault) => {
                 self.pending.forget(id);
                 Err(RequestFault::Fault(fault))
@@ -180,15 +181,15 @@ impl Peer {
     pub(crate) async fn answer(
         &self,
         outgoing: Outgoing<'_>,
-        receiver: oneshot::Receiver<Reply>,
+        answer: Answer,
     ) -> Result<Reply, RequestFault> {
         if let (Link::Http(http), Some(body)) = (&self.link, outgoing.body) {
             let Outgoing { id, method, name, mirrored, .. } = outgoing;
             let question = Question { id, method, name, mirrored, body };
-            return http.exchange(self, question, receiver).await;
+            return http.exchange(self, question, answer).await;
         }
-        self.flush().await?;
-        receiver.await.map_err(|_| RequestFault::Fault(Fault::ShutDown))
+        self.send()?;
+        answer.await.map_err(|_| RequestFault::Fault(Fault::ShutDown))
     }
 
     /// Sends a request and waits for its result, at most `limit`.
@@ -198,9 +199,9 @@ impl Peer {
         limit: Duration,
         params: impl FnOnce(&mut ObjectWriter<'_>),
     ) -> Result<Box<RawValue>, RequestFault> {
-        let (outgoing, receiver) = self.enqueue(method, params)?;
+        let (outgoing, answer) = self.enqueue(method, params)?;
         let _forget = Forget { peer: self, id: outgoing.id };
-        let exchange = async { self.answer(outgoing, receiver).await?.into_result() };
+        let exchange = async { self.answer(outgoing, answer).await?.into_result() };
         timeout(limit, exchange).await.unwrap_or(Err(RequestFault::Silence))
     }
 
@@ -225,7 +226,27 @@ impl Peer {
         }
     }
 
-    /// Writes what is queued. A broken pipe is not an answer: the process's end will tell more.
+    /// Writes what is queued, or has it written soon: at once when the pipe takes it, and together with
+    /// what others are about to queue when many wait. A broken pipe is not an answer: the process's end
+    /// will tell more.
+    pub(crate) fn send(&self) -> Result<(), RequestFault> {
+        let Link::Stdio(outbox) = &self.link else { return Ok(()) };
+        if self.pending.len() >= CROWD {
+            outbox.schedule_flush();
+            return Ok(());
+        }
+        match outbox.flush_at_once() {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                outbox.schedule_flush();
+                Ok(())
+            }
+            Err(_) if self.pending.closed().is_none() => Ok(()),
+            Err(error) => Err(self.closed_or(Fault::Pipe(error))),
+        }
+    }
+
+    /// As [`send`](Self::send), and waits for it.
     pub(crate) async fn flush(&self) -> Result<(), RequestFault> {
         let Link::Stdio(outbox) = &self.link else { return Ok(()) };
         match outbox.flush().await {

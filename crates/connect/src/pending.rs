@@ -1,14 +1,26 @@
-//! Calls that wait for their answer.
+//! Requests that wait for their answer, and the alarm of those that wait too long.
+//!
+//! Everything about a request is one entry of one table: what its caller is told, whom to wake, and
+//! when to look whether it waited long enough. One task a connection sleeps to the earliest of those
+//! times, so a request that is answered in time costs no timer.
+
+mod alarm;
+mod answer;
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
 
 use plenipo_wire::{LineTooLong, RawValue};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
 
 use crate::call::progress::ProgressSink;
 use crate::error::{Fault, PeerError};
 use crate::input::respond::Asker;
+
+pub(crate) use answer::{Answer, Landed};
 
 /// Why a connection ended, with what the server last wrote to stderr.
 #[derive(Debug)]
@@ -29,22 +41,42 @@ pub(crate) enum Reply {
 /// Request ids and who waits for them. Ids are never reused on a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
     table: Mutex<Table>,
     ended: watch::Sender<bool>,
+    /// The alarm has to ring earlier than it was set to, or not at all any more.
+    alarm_set: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Table {
     next: i64,
-    waiting: HashMap<i64, Waiting>,
+    waiting: HashMap<i64, Waiting, BuildHasherDefault<OwnIds>>,
     closed: Option<Arc<Closed>>,
+    alarm: alarm::Alarm,
 }
 
 #[derive(Debug)]
 struct Waiting {
-    sender: oneshot::Sender<Reply>,
+    slot: Slot,
     progress: Option<Arc<ProgressSink>>,
     attended: Option<Attended>,
+    /// When to wake whoever waits although there is no answer.
+    due: Option<Instant>,
+    is_due: bool,
+}
+
+/// Where an answer is put.
+#[derive(Debug)]
+enum Slot {
+    Open(Option<Waker>),
+    /// Nobody will fetch it.
+    Abandoned,
+    Full(Reply),
 }
 
 /// A call that has somebody to answer the server's questions.
@@ -55,21 +87,64 @@ struct Attended {
     alive: Option<watch::Sender<()>>,
 }
 
+/// We give the ids out one after the other, so that nobody can choose them to collide.
+#[derive(Debug, Default)]
+struct OwnIds(u64);
+
+impl Hasher for OwnIds {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 << 8) | u64::from(*byte);
+        }
+    }
+
+    fn write_i64(&mut self, id: i64) {
+        // Fibonacci hashing: the map looks at the highest bits, too.
+        self.0 = id.cast_unsigned().wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+}
+
+impl Waiting {
+    fn waits(&self) -> bool {
+        !matches!(self.slot, Slot::Full(_))
+    }
+}
+
 impl Pending {
     /// A fresh id and where its answer will come.
     pub(crate) fn register(
         &self,
         progress: Option<Arc<ProgressSink>>,
-    ) -> Result<(i64, oneshot::Receiver<Reply>), Arc<Closed>> {
+    ) -> Result<(i64, Answer), Arc<Closed>> {
+        self.register_until(progress, None)
+    }
+
+    /// As [`register`](Self::register); at `due` whoever waits with
+    /// [`landed`](Answer::landed) is told the time.
+    pub(crate) fn register_until(
+        &self,
+        progress: Option<Arc<ProgressSink>>,
+        due: Option<Instant>,
+    ) -> Result<(i64, Answer), Arc<Closed>> {
         let mut table = self.lock();
         if let Some(closed) = &table.closed {
             return Err(Arc::clone(closed));
         }
         let id = table.next;
         table.next = id.saturating_add(1);
-        let (sender, receiver) = oneshot::channel();
-        table.waiting.insert(id, Waiting { sender, progress, attended: None });
-        Ok((id, receiver))
+        let slot = Slot::Open(None);
+        let waiting = Waiting { slot, progress, attended: None, due, is_due: false };
+        table.waiting.insert(id, waiting);
+        let is_earlier = due.is_some_and(|due| table.alarm.set(due));
+        drop(table);
+        if is_earlier {
+            alarm::wake(&self.shared);
+        }
+        Ok((id, Answer::new(Arc::clone(&self.shared), id)))
     }
 
     /// Questions that come while `id` waits may be put to `asker`.
@@ -83,7 +158,7 @@ impl Pending {
     /// one call that it can belong to; and what ends when that call does.
     pub(crate) fn asker(&self, id: Option<i64>) -> Option<(Asker, watch::Receiver<()>)> {
         let mut table = self.lock();
-        let attended = match id.filter(|id| table.waiting.contains_key(id)) {
+        let attended = match id.filter(|id| table.is_waiting(*id)) {
             Some(id) => table.waiting.get_mut(&id)?.attended.as_mut()?,
             None => {
                 let mut all = table.waiting.values_mut().filter_map(|w| w.attended.as_mut());
@@ -100,15 +175,45 @@ impl Pending {
 
     /// Hands an answer over; false when nobody waits for it.
     pub(crate) fn complete(&self, id: i64, reply: Reply) -> bool {
-        let Some(waiting) = self.lock().waiting.remove(&id) else { return false };
-        // A caller that went away meanwhile no longer wants it.
-        waiting.sender.send(reply).ok();
+        self.complete_with(id, || reply)
+    }
+
+    /// As [`complete`](Self::complete); the reply is made only if somebody waits.
+    pub(crate) fn complete_with(&self, id: i64, reply: impl FnOnce() -> Reply) -> bool {
+        let mut table = self.lock();
+        let Some(waiting) = table.waiting.get_mut(&id).filter(|waiting| waiting.waits()) else {
+            return false;
+        };
+        // What goes with the entry is dropped, and who waits woken, when the table is free again.
+        let _over = (waiting.progress.take(), waiting.attended.take());
+        let waker = match &mut waiting.slot {
+            Slot::Open(waker) => {
+                let waker = waker.take();
+                waiting.slot = Slot::Full(reply());
+                waker
+            }
+            // A caller that went away meanwhile no longer wants it.
+            _ => {
+                table.waiting.remove(&id);
+                None
+            }
+        };
+        drop(table);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
         true
     }
 
     /// Nobody waits any longer; true when somebody did.
     pub(crate) fn forget(&self, id: i64) -> bool {
-        self.lock().waiting.remove(&id).is_some()
+        let mut table = self.lock();
+        if !table.is_waiting(id) {
+            return false;
+        }
+        let _forgotten = table.waiting.remove(&id);
+        drop(table);
+        true
     }
 
     /// Whether `id` was given out on this connection.
@@ -116,20 +221,20 @@ impl Pending {
         (0..self.lock().next).contains(&id)
     }
 
-    /// How many wait.
+    /// How many wait, or did until a moment ago.
     pub(crate) fn len(&self) -> usize {
         self.lock().waiting.len()
     }
 
     pub(crate) fn is_waiting(&self, id: i64) -> bool {
-        self.lock().waiting.contains_key(&id)
+        self.lock().is_waiting(id)
     }
 
     /// The only waiting id, when there is exactly one.
     pub(crate) fn only_one(&self) -> Option<i64> {
         let table = self.lock();
-        let mut ids = table.waiting.keys();
-        ids.next().copied().filter(|_| ids.next().is_none())
+        let mut waiting = table.waiting.iter().filter(|(_, waiting)| waiting.waits());
+        waiting.next().map(|(id, _)| *id).filter(|_| waiting.next().is_none())
     }
 
     pub(crate) fn progress(&self, id: i64) -> Option<Arc<ProgressSink>> {
@@ -139,23 +244,23 @@ impl Pending {
     /// Fails everybody who waits, and everybody after; the first reason stays.
     pub(crate) fn close(&self, closed: Closed) {
         let closed = Arc::new(closed);
-        let waiting = {
-            let mut table = self.lock();
-            if table.closed.is_some() {
-                return;
-            }
-            table.closed = Some(Arc::clone(&closed));
-            std::mem::take(&mut table.waiting)
-        };
-        for waiting in waiting.into_values() {
-            waiting.sender.send(Reply::Closed(Arc::clone(&closed))).ok();
+        let mut table = self.lock();
+        if table.closed.is_some() {
+            return;
         }
-        self.ended.send_replace(true);
+        table.closed = Some(Arc::clone(&closed));
+        let ids: Vec<i64> = table.waiting.keys().copied().collect();
+        drop(table);
+        for id in ids {
+            self.complete_with(id, || Reply::Closed(Arc::clone(&closed)));
+        }
+        self.shared.alarm_set.notify_one();
+        self.shared.ended.send_replace(true);
     }
 
     /// Waits until the connection has ended.
     pub(crate) async fn wait_for_end(&self) {
-        let mut ended = self.ended.subscribe();
+        let mut ended = self.shared.ended.subscribe();
         // The sender lives as long as this.
         ended.wait_for(|ended| *ended).await.ok();
     }
@@ -165,7 +270,26 @@ impl Pending {
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
+        self.shared.lock()
+    }
+}
+
+impl Table {
+    fn is_waiting(&self, id: i64) -> bool {
+        self.waiting.get(&id).is_some_and(Waiting::waits)
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        self.shared.lock().alarm.end();
+        self.shared.alarm_set.notify_one();
     }
 }
 
@@ -192,5 +316,39 @@ mod tests {
         let Reply::Closed(reason) = told.await.unwrap() else { panic!("another reply") };
         assert!(matches!(reason.fault, Fault::OutputClosed), "the first reason stays");
         assert!(pending.register(None).is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_waits_is_told_the_time_and_still_gets_the_answer() {
+        let pending = Pending::default();
+        let start = Instant::now();
+        let at = |seconds| Some(start + std::time::Duration::from_secs(seconds));
+        let (late, mut answer) = pending.register_until(None, at(30)).unwrap();
+        let (_, mut sooner) = pending.register_until(None, at(10)).unwrap();
+        assert!(matches!(sooner.landed().await, Landed::Due));
+        assert_eq!(Some(Instant::now()), at(10));
+        assert!(matches!(answer.landed().await, Landed::Due));
+        assert_eq!(Some(Instant::now()), at(30));
+        assert!(pending.complete(late, Reply::Result(RawValue::NULL.to_owned())));
+        assert!(matches!(answer.landed().await, Landed::Answered(Reply::Result(_))));
+        drop(sooner);
+        assert!(pending.complete(1, Reply::Result(RawValue::NULL.to_owned())), "nobody took it");
+        assert_eq!(pending.len(), 0, "and nothing of it is kept");
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_kept_for_who_asked_and_given_once() {
+        let pending = Pending::default();
+        let (id, mut answer) = pending.register(None).unwrap();
+        assert!(pending.complete(id, Reply::Result(RawValue::NULL.to_owned())));
+        assert!(!pending.complete(id, Reply::Result(RawValue::TRUE.to_owned())));
+        assert!(!pending.forget(id) && !pending.is_waiting(id));
+        assert!(matches!(answer.try_take(), Some(Reply::Result(first)) if first.get() == "null"));
+        assert!(answer.try_take().is_none());
+        assert!(matches!(answer.landed().await, Landed::Forgotten));
+        let (id, gone) = pending.register(None).unwrap();
+        assert!(pending.forget(id));
+        assert!(gone.await.is_err());
+        assert_eq!(pending.len(), 0);
     }
 }

@@ -13,7 +13,6 @@ use plenipo_wire::encode::ObjectWriter;
 use plenipo_wire::protocol::{extensions, meta, methods};
 use plenipo_wire::views::ResultType;
 use plenipo_wire::{Fragment, RawValue, RequestId, ViewError};
-use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::call::progress::ProgressSink;
@@ -26,7 +25,7 @@ use crate::input::respond::Asker;
 use crate::input::{InputHandler, InputOffer};
 use crate::patience::Patience;
 use crate::peer::{Outgoing, RequestFault};
-use crate::pending::Reply;
+use crate::pending::{Answer, Reply};
 use crate::text::shown;
 
 /// How a request is made. All defaults will do.
@@ -201,7 +200,7 @@ impl<'a> RequestAttempt<'a> {
         self.sent.fetch_add(1, Ordering::Relaxed);
         let peer = &*self.connection.peer;
         let sink = self.ask.options.progress.clone().map(ProgressSink::new).map(Arc::new);
-        let (id, receiver) = peer.pending.register(sink.clone()).map_err(RequestFault::Closed)?;
+        let (id, answer) = peer.pending.register(sink.clone()).map_err(RequestFault::Closed)?;
         let mut in_flight = InFlight { peer, id, armed: false };
         if let Some(asker) = self.asker.as_ref().filter(|_| self.connection.modern().is_none()) {
             peer.pending.attend(id, asker.clone());
@@ -214,7 +213,7 @@ impl<'a> RequestAttempt<'a> {
             }
         };
         in_flight.armed = true;
-        let landed = self.wait(outgoing, receiver, sink.as_deref()).await;
+        let landed = self.wait(outgoing, answer, sink.as_deref()).await;
         if let Some(sink) = &sink {
             sink.finish();
         }
@@ -273,15 +272,16 @@ impl<'a> RequestAttempt<'a> {
     async fn wait(
         &self,
         outgoing: Outgoing<'_>,
-        receiver: oneshot::Receiver<Reply>,
+        answer: Answer,
         sink: Option<&ProgressSink>,
     ) -> Result<Reply, RequestFault> {
-        let mut exchange = pin!(self.connection.peer.answer(outgoing, receiver));
+        let mut exchange = pin!(self.connection.peer.answer(outgoing, answer));
+        let sent = self.patience.sent();
         tokio::select! {
             biased;
             reply = &mut exchange => reply,
             fault = self.cancelled() => Err(RequestFault::Fault(fault)),
-            fault = self.patience.run_out(sink) => Err(RequestFault::Fault(fault)),
+            fault = self.patience.run_out(&sent, sink) => Err(RequestFault::Fault(fault)),
         }
     }
 }

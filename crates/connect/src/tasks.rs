@@ -136,7 +136,7 @@ impl Connection {
     /// As [`call`](Self::call).
     pub async fn call_or_task(&self, mut request: CallRequest) -> Result<Called, ConnectError> {
         request.takes_task = true;
-        self.called(request).await
+        self.called(&request).await
     }
 
     /// How a task is, now.

@@ -17,14 +17,26 @@ pub fn shown_bytes(bytes: &[u8]) -> String {
     shown(&String::from_utf8_lossy(some))
 }
 
-/// Control characters and the bidirectional overrides could rewrite what a terminal shows.
+/// Control characters and the marks of direction could rewrite what a terminal shows, and what is invisible could hide
+/// something in it. The two joiners (U+200C, U+200D) stay: scripts and emoji are written with them, and they hide nothing.
 pub fn harmless(character: char) -> char {
     match character {
         '\t' => ' ',
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
-        other if other.is_control() => '\u{fffd}',
+        other if other.is_control() || is_invisible(other) => '\u{fffd}',
         other => other,
     }
+}
+
+/// Marks of direction, blanks without width, fillers, tags and supplementary variation selectors, line and paragraph
+/// separators.
+fn is_invisible(character: char) -> bool {
+    matches!(
+        character,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180e}'
+            | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}'
+    )
 }
 
 /// The candidate nearest to `name`, when it is near enough to be what was meant.
@@ -48,6 +60,15 @@ mod tests {
             "a\u{fffd}[31mb\u{fffd}\u{fffd}\u{fffd}c d"
         );
         assert_eq!(shown(&"x".repeat(300)).chars().count(), 201);
+        for invisible in
+            "\u{200b}\u{feff}\u{2060}\u{200f}\u{e0041}\u{e0100}\u{2028}\u{3164}".chars()
+        {
+            assert_eq!(harmless(invisible), '\u{fffd}', "{invisible:?}");
+        }
+        assert_eq!(
+            shown("\u{1f468}\u{200d}\u{1f467} \u{2764}\u{fe0f} é"),
+            "\u{1f468}\u{200d}\u{1f467} \u{2764}\u{fe0f} é"
+        );
         assert_eq!(shown_bytes(b"\xff\xfe x"), "\u{fffd}\u{fffd} x");
     }
 

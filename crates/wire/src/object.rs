@@ -1,6 +1,7 @@
 //! Picking members out of a raw JSON object without decoding the rest.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
@@ -38,6 +39,28 @@ pub fn items(raw: &RawValue) -> Option<Vec<&RawValue>> {
 pub fn entries(raw: &RawValue) -> Option<Vec<(Cow<'_, str>, &RawValue)>> {
     let mut deserializer = serde_json::Deserializer::from_str(raw.get());
     deserializer.deserialize_map(Entries).ok()
+}
+
+/// The first member that is written twice in one object, at any depth, by its place: `a.b[2].c`. Readers differ in which of
+/// them they take.
+#[must_use]
+pub fn written_twice(raw: &RawValue) -> Option<String> {
+    if let Some(members) = raw.get().starts_with('{').then(|| entries(raw)).flatten() {
+        let mut names = HashSet::new();
+        return members.iter().find_map(|(name, value)| match names.insert(name.clone()) {
+            false => Some(name.clone().into_owned()),
+            true => written_twice(value).map(|place| match place.starts_with('[') {
+                true => format!("{name}{place}"),
+                false => format!("{name}.{place}"),
+            }),
+        });
+    }
+    let items = raw.get().starts_with('[').then(|| items(raw)).flatten()?;
+    items.into_iter().enumerate().find_map(|(index, item)| {
+        let place = written_twice(item)?;
+        let dot = if place.starts_with('[') { "" } else { "." };
+        Some(format!("[{index}]{dot}{place}"))
+    })
 }
 
 /// A JSON string decoded, borrowed when it has no escapes; `None` when `raw` is not a string.
@@ -308,6 +331,15 @@ mod tests {
         assert_eq!(text_in_pieces(raw.as_raw(), |_| Ok::<(), ()>(())), None);
         let raw = Fragment::parse(r#""a\nb""#).unwrap();
         assert_eq!(text_in_pieces(raw.as_raw(), |_| Err(7)), Some(Err(7)));
+    }
+
+    #[test]
+    fn what_is_written_twice_is_found_by_its_place() {
+        let place = |text: &str| written_twice(Fragment::parse(text).unwrap().as_raw());
+        assert_eq!(place(r#"{"a":1,"b":{"a":1},"c":[{"a":1},{"a":2}]}"#), None);
+        assert_eq!(place(r#"{"a":1,"\u0061":2}"#).unwrap(), "a");
+        assert_eq!(place(r#"{"a":[1,[{"b":{"c":1,"c":1}}]]}"#).unwrap(), "a[1][0].b.c");
+        assert_eq!(place(r#"[[{"x":1,"x":1}]]"#).unwrap(), "[0][0].x");
     }
 
     #[test]

@@ -77,6 +77,8 @@ pub mod methods {
     pub const SAMPLE: &str = "sampling/createMessage";
     /// The server wants to know where it may work. Deprecated.
     pub const ROOTS_LIST: &str = "roots/list";
+    /// `logging/setLevel`, of revisions before 2026-07-28.
+    pub const SET_LOG_LEVEL: &str = "logging/setLevel";
     /// A log line of the server.
     pub const MESSAGE: &str = "notifications/message";
 }

@@ -117,6 +117,9 @@ fn split(word: &OsStr) -> Result<(String, Given), Failure> {
             ))
             .with_hint(format!("write {name}={value} to pass it as text"))
         })?;
+        if let Some(place) = object::written_twice(fragment.as_raw()) {
+            return Err(twice(&format!("the value of `{name}`"), &place));
+        }
         return Ok((name.to_owned(), Given::Json(fragment.as_str().to_owned())));
     }
     let value = match value.strip_prefix('@') {
@@ -154,9 +157,14 @@ fn typed(name: &str, text: &str, types: Option<&Types>) -> Result<String, Failur
     )))
 }
 
-/// `-0` is one, although it is kept as a float.
+/// Whatever the spelling: `1.0` and `1e2` are integers (JSON Schema, "integer"). Beyond what a float can tell apart it has
+/// to be written as one.
 fn is_integer(number: &serde_json::Number, text: &str) -> bool {
-    !number.is_f64() || text.trim().bytes().all(|byte| byte == b'-' || byte.is_ascii_digit())
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let is_whole = |float: f64| float.fract() == 0.0 && float.abs() <= EXACT;
+    !number.is_f64()
+        || number.as_f64().is_some_and(is_whole)
+        || text.trim().bytes().all(|byte| byte == b'-' || byte.is_ascii_digit())
 }
 
 fn check(schema: &InputSchema, tool: &str, names: &[String]) -> Result<(), Failure> {
@@ -203,9 +211,19 @@ fn base(text: &str) -> Result<Fragment, Failure> {
         None if text == "-" => read(std::io::stdin(), "standard input")?,
         None => text.to_owned(),
     };
-    Fragment::parse_object(&text).map_err(|error| {
+    let object = Fragment::parse_object(&text).map_err(|error| {
         Failure::usage(format!("--args is not a JSON object: failed to {}", with_sources(&error)))
-    })
+    })?;
+    match object::written_twice(object.as_raw()) {
+        None => Ok(object),
+        Some(place) => Err(twice("--args", &place)),
+    }
+}
+
+/// Which of the two a server takes is not for us to guess.
+fn twice(what: &str, place: &str) -> Failure {
+    let place = plenipo_connect::text::shown(place);
+    Failure::usage(format!("{what} has the member `{place}` twice"))
 }
 
 fn read_file(path: &str) -> Result<String, Failure> {

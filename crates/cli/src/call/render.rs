@@ -58,15 +58,25 @@ enum Piece {
 }
 
 impl Rendered {
+    /// Whether all of it fits into a page of a pipe.
+    pub(super) fn is_short(&self) -> bool {
+        let own = self.pieces.iter().map(|piece| match piece {
+            Piece::Own(text) => text.len(),
+            _ => 1,
+        });
+        let length = self.outcome.result().get().len().saturating_add(own.sum());
+        length <= terminal::PAGE && self.notes.is_empty()
+    }
+
     /// Prints it; the reader of stdout may take its time.
     pub(super) fn print(self) -> Result<(), Failure> {
         let mut stdout = terminal::Output::new();
         let result = self.outcome.result().get();
         let printed = self.pieces.iter().try_for_each(|piece| match piece {
             Piece::Own(text) => stdout.write(text),
-            Piece::Result => stdout.write(result),
+            Piece::Result => stdout.write_json(result),
             Piece::Json(place) => {
-                stdout.write_peers(result.get(place.clone()).unwrap_or_default())?;
+                stdout.write_json(result.get(place.clone()).unwrap_or_default())?;
                 stdout.end_line()
             }
             Piece::Text(place) => {

@@ -1,29 +1,53 @@
 //! The keeper of one server: its parent, and that of every orphan it leaves.
 
 use std::io::{self, Read as _};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use plenipo_connect::transport::stdio::Descendants;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitOptions, getpid, set_child_subreaper, wait};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, getpid, pidfd_open, set_child_subreaper, wait,
+};
 
 use super::frame::{Order, Report, Request};
 
 /// From the loss of who used the server to SIGKILL.
 const GRACE: Duration = Duration::from_millis(300);
-const POLL: Duration = Duration::from_millis(5);
+/// Between two looks at what is to end.
+const SHORTLY: Duration = Duration::from_millis(5);
+/// Between two looks for orphans that ended while the server runs.
+const SELDOM: Duration = Duration::from_secs(5);
 
-/// Starts the server and stays until nothing of it is left.
+/// One server, and everything it started.
+struct Kept {
+    server: Pid,
+    ends: OwnedFd,
+    /// Orders in, reports out; `None` when nobody is there any more.
+    socket: Option<UnixStream>,
+    /// How the server ended.
+    status: Option<i32>,
+    told: bool,
+    phase: Phase,
+}
+
+#[derive(Clone, Copy)]
+enum Phase {
+    Running,
+    /// Asked to end by itself until then.
+    Ending(Instant),
+    Killing,
+}
+
+/// Starts the server and stays until nothing of it is left. One thread does it all: it can wait for orders and for ends
+/// at the same time, and starting another one would cost as much as starting a server.
 pub(super) fn keep(request: Request) -> u8 {
     let Request { command, descriptors: [stdin, stdout, stderr, socket] } = request;
     let mut socket = UnixStream::from(socket);
-    if let Err(error) = set_child_subreaper(Some(getpid())) {
-        return refuse(&mut socket, error.into());
-    }
     #[expect(clippy::disallowed_methods, reason = "servers of the command line start here")]
     let mut start = Command::new(command.program());
     start.args(command.arguments()).env_clear().envs(command.variables()).process_group(0);
@@ -31,87 +55,127 @@ pub(super) fn keep(request: Request) -> u8 {
     if let Some(directory) = command.directory() {
         start.current_dir(directory);
     }
-    let started = start.spawn();
+    let started = set_child_subreaper(Some(getpid())).map_err(io::Error::from);
+    let started = started.and_then(|()| start.spawn());
     // Its copies of the server's streams would keep them open.
     drop(start);
-    let server = match started.map(|child| i32::try_from(child.id()).ok().and_then(Pid::from_raw)) {
-        Ok(Some(server)) => server,
-        Ok(None) => return refuse(&mut socket, io::ErrorKind::Other.into()),
-        Err(error) => return refuse(&mut socket, error),
+    let kept = started.and_then(|child| {
+        let server = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let server = server.ok_or(io::ErrorKind::Other)?;
+        let ends = pidfd_open(server, PidfdFlags::empty()).and_then(|ends| {
+            rustix::io::ioctl_fionbio(&socket, true)?;
+            Ok(ends)
+        });
+        Ok((server, ends.inspect_err(|_| end())?))
+    });
+    let (server, ends) = match kept {
+        Ok(kept) => kept,
+        Err(error) => {
+            Report::Refused(error).write(&mut socket).unwrap_or_default();
+            return 0;
+        }
     };
-    let listening = socket
-        .try_clone()
-        .and_then(|orders| thread::Builder::new().spawn(move || obey(orders)).map(drop));
-    if let Err(error) = listening {
-        end();
-        return refuse(&mut socket, error);
-    }
     // Who is not there to read it shows it by closing the socket.
     Report::Started.write(&mut socket).unwrap_or_default();
-    reap(server, &mut socket)
+    let (socket, status, told, phase) = (Some(socket), None, false, Phase::Running);
+    Kept { server, ends, socket, status, told, phase }.stay()
 }
 
-fn refuse(socket: &mut UnixStream, error: io::Error) -> u8 {
-    Report::Refused(error).write(socket).unwrap_or_default();
-    0
-}
+impl Kept {
+    fn stay(mut self) -> u8 {
+        while self.reap() {
+            match self.phase {
+                Phase::Ending(limit) if Instant::now() >= limit => self.phase = Phase::Killing,
+                Phase::Killing => kill_all(),
+                Phase::Running | Phase::Ending(_) => {}
+            }
+            self.wait();
+            self.obey();
+        }
+        0
+    }
 
-/// Waits for everything that was started, and tells of the server.
-fn reap(server: Pid, socket: &mut UnixStream) -> u8 {
-    let mut ended = None;
-    loop {
-        // Whoever is left is waited for; the server's end is told once that is clear.
-        let options = if ended.is_some() { WaitOptions::NOHANG } else { WaitOptions::empty() };
-        match wait(options) {
-            Ok(Some((pid, status))) if pid == server => ended = Some(status.as_raw()),
-            Ok(Some(_)) | Err(Errno::INTR) => {}
-            Ok(None) => {
-                if let Some(status) = ended.take() {
-                    Report::Ended { status, alone: false }.write(socket).unwrap_or_default();
+    /// Takes note of who ended, and tells of the server; false when nobody is left.
+    fn reap(&mut self) -> bool {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == self.server => {
+                    self.status = Some(status.as_raw());
+                }
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) => {
+                    if !self.told {
+                        self.told = self.report(false);
+                    }
+                    return true;
+                }
+                Err(_) => {
+                    self.report(true);
+                    return false;
                 }
             }
-            Err(_) => {
-                if let Some(status) = ended {
-                    Report::Ended { status, alone: true }.write(socket).unwrap_or_default();
+        }
+    }
+
+    /// Whether there is an end to tell.
+    fn report(&mut self, alone: bool) -> bool {
+        let Some(status) = self.status else { return false };
+        if let Some(socket) = &mut self.socket {
+            Report::Ended { status, alone }.write(socket).unwrap_or_default();
+        }
+        true
+    }
+
+    /// Until there is an order, the server ends, or it is time to look again.
+    fn wait(&self) {
+        let mut waited = Vec::with_capacity(2);
+        if let Some(socket) = &self.socket {
+            waited.push(PollFd::new(socket, PollFlags::IN));
+        }
+        if self.status.is_none() {
+            waited.push(PollFd::new(&self.ends, PollFlags::IN));
+        }
+        let is_ending = self.status.is_some() || !matches!(self.phase, Phase::Running);
+        let limit = Timespec::try_from(if is_ending { SHORTLY } else { SELDOM }).ok();
+        // Interrupted or not: everything is looked at again.
+        poll(&mut waited, limit.as_ref()).unwrap_or_default();
+    }
+
+    /// Does as it is told, and ends everything when nobody is left to tell it.
+    fn obey(&mut self) {
+        let mut byte = [0];
+        while let Some(socket) = &mut self.socket {
+            match socket.read(&mut byte) {
+                Ok(1) => match Order::from_byte(u8::from_ne_bytes(byte)) {
+                    Some(Order::Terminate) => Descendants::of(getpid()).signal(Signal::TERM),
+                    Some(Order::Kill) | None => self.phase = Phase::Killing,
+                },
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                _ => {
+                    self.socket = None;
+                    if matches!(self.phase, Phase::Running) {
+                        // Its stdin is closed by now: a server with manners ends by itself.
+                        Descendants::of(getpid()).signal(Signal::TERM);
+                        self.phase = Phase::Ending(Instant::now() + GRACE);
+                    }
                 }
-                return 0;
             }
         }
     }
 }
 
-/// Does as it is told, and ends everything when nobody is left to tell it.
-fn obey(mut orders: UnixStream) {
-    let mut byte = [0];
-    loop {
-        match orders.read(&mut byte) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Ok(1) => match Order::from_byte(u8::from_ne_bytes(byte)) {
-                Some(Order::Terminate) => Descendants::of(getpid()).signal(Signal::TERM),
-                Some(Order::Kill) | None => end(),
-            },
-            _ => break,
-        }
-    }
-    // Its stdin is closed by now: a server with manners ends by itself.
-    Descendants::of(getpid()).signal(Signal::TERM);
-    let limit = Instant::now() + GRACE;
-    while Instant::now() < limit {
-        thread::sleep(POLL);
-    }
-    end();
+/// Stopped first: what is stopped starts nothing that would be missed.
+fn kill_all() {
+    let left = Descendants::of(getpid());
+    left.signal(Signal::STOP);
+    left.signal(Signal::KILL);
 }
 
-/// Kills until the other thread finds that nobody is left, and with that ends this process.
+/// Kills until nobody is left.
 fn end() {
-    loop {
-        let left = Descendants::of(getpid());
-        // Stopped first: what is stopped starts nothing that would be missed.
-        left.signal(Signal::STOP);
-        left.signal(Signal::KILL);
-        if left.is_empty() {
-            return;
-        }
-        thread::sleep(POLL);
+    while !Descendants::of(getpid()).is_empty() {
+        kill_all();
+        while matches!(wait(WaitOptions::NOHANG), Ok(Some(_))) {}
     }
 }

@@ -206,10 +206,10 @@ fn tool_errors_protocol_errors_and_timeouts_have_their_own_codes() {
     exit 4
     error: failed to call tool `refuses` of server `show`: the server answered with error -32602 (invalid params): bad params
     ");
-    assert_snapshot!(call(&bench, &config, &["show.hangs", "--timeout", "300ms"]).shown(&bench), @r"
+    assert_snapshot!(call(&bench, &config, &["show.hangs", "--timeout", "1500ms"]).shown(&bench), @r"
     exit 124
-    error: failed to call tool `hangs` of server `show`: no answer within 0.3 s
-    hint: raise `tool_timeout_sec` or `--timeout`
+    error: failed to call tool `hangs` of server `show`: the 1.5 s that `--timeout` allows are over
+    hint: raise `--timeout`
     ");
     assert_snapshot!(call(&bench, &config, &["show.hangs", "--timeout", "soon"]).shown(&bench), @r#"
     exit 2
@@ -217,6 +217,46 @@ fn tool_errors_protocol_errors_and_timeouts_have_their_own_codes() {
 
     For more information, try '--help'.
     "#);
+}
+
+/// `--timeout` holds over everything, and says where it ran out.
+#[test]
+fn a_timeout_covers_the_start_and_the_list_of_tools_too() {
+    let bench = Bench::new();
+    let Some(python) = python() else { return };
+    let script = "import sys,json,time\nfor line in sys.stdin:\n  m=json.loads(line)\n  \
+         if m['method']=='initialize':\n    print(json.dumps({'jsonrpc':'2.0','id':m['id'],'result':\
+         {'protocolVersion':'2025-06-18','capabilities':{'tools':{}},'serverInfo':{}}}),flush=True)\n  \
+         elif m['method']=='server/discover':\n    print(json.dumps({'jsonrpc':'2.0','id':m['id'],'error':\
+         {'code':-32601,'message':'no'}}),flush=True)\n";
+    let config = bench.configuration(&format!(
+        "[mcp_servers.mute]\ncommand = \"/bin/sleep\"\nargs = [\"600\"]\n\
+         [mcp_servers.lists]\ncommand = {python:?}\nargs = [\"-c\", {script:?}]\n"
+    ));
+    assert_snapshot!(call(&bench, &config, &["mute.x", "--timeout", "500ms"]).shown(&bench), @r"
+    exit 124
+    error: failed to start server `mute`: the 0.5 s that `--timeout` allows are over
+    hint: raise `--timeout`
+    ");
+    assert_snapshot!(call(&bench, &config, &["lists.x", "--timeout", "4s"]).shown(&bench), @r"
+    exit 124
+    error: failed to list the tools of server `lists`: the 4 s that `--timeout` allows are over
+    hint: raise `--timeout`
+    ");
+}
+
+#[test]
+fn arguments_that_readers_would_take_differently_are_refused() {
+    let bench = Bench::new();
+    for (words, place) in [
+        (vec!["--args", r#"{"a":1,"\u0061":2}"#], "--args has the member `a` twice"),
+        (vec!["--args", r#"{"a":[{"b":{},"b":{}}]}"#], "--args has the member `a[0].b` twice"),
+        (vec![r#"x:={"k":1,"k":1}"#], "the value of `x` has the member `k` twice"),
+    ] {
+        let refused = bench.run([vec!["call", "workspace.run"], words].concat());
+        refused.expect(2);
+        assert!(refused.stderr.contains(place), "{}", refused.stderr);
+    }
 }
 
 #[test]

@@ -46,8 +46,13 @@ impl Tree {
     }
 
     fn call(&self, tool: &str) -> ChildGuard {
+        self.call_with(tool, &[])
+    }
+
+    fn call_with(&self, tool: &str, options: &[&str]) -> ChildGuard {
         let target = format!("peer.{tool}");
         let mut call = self.bench.command(["call", "--config", &self.config, &target]);
+        call.args(options);
         call.stdout(Stdio::null()).stderr(Stdio::piped());
         ChildGuard::new(call.spawn().unwrap())
     }
@@ -170,4 +175,42 @@ fn a_server_whose_keeper_is_killed_is_ended_too() {
         }
         tree.assert_gone("its keeper was killed");
     }
+}
+
+/// It starts daemons, and then turns on those who keep it: `$PPID`, and `$above` who keeps that.
+const HOSTILE: &str = "setsid sh -c 'env -i sleep 6MARK & exit' & env -i sh -c 'sleep 6MARK & sleep 6MARK' & \
+     read -r _ _ _ above _ </proc/$PPID/stat; SABOTAGE; exec PYTHON SERVER";
+
+fn ends_in_time(sabotage: &str, code: i32) {
+    let Some(tree) = Tree::new(&HOSTILE.replace("SABOTAGE", sabotage)) else { return };
+    let mut call = tree.call_with("silent", &["--timeout", "3s"]);
+    assert_eq!(ended(&mut call), Some(code), "{sabotage}");
+    assert_eq!(tree.alive(), [], "{sabotage}");
+}
+
+#[test]
+fn a_server_that_stops_its_keeper_holds_nobody_past_the_timeout() {
+    for sabotage in ["kill -STOP $PPID", "kill -STOP $PPID $above"] {
+        ends_in_time(sabotage, 124);
+    }
+}
+
+#[test]
+fn a_server_that_kills_its_keepers_is_ended_by_the_command_itself() {
+    ends_in_time("kill -KILL $PPID $above", 3);
+    ends_in_time("kill -KILL $above; kill -STOP $PPID", 124);
+}
+
+/// Nobody else is there to end it then.
+#[test]
+fn a_stopped_keeper_whose_program_is_killed_is_ended_by_the_one_above() {
+    let Some(tree) = Tree::new(&HOSTILE.replace("SABOTAGE", "true")) else { return };
+    let mut call = tree.call("silent");
+    tree.wait_for_call();
+    let is_server = |(_, command): &&(i32, String)| command.contains("peer.py");
+    let keeper = parent(tree.alive().iter().find(is_server).unwrap().0);
+    send("STOP", keeper);
+    send("KILL", call.id().try_into().unwrap());
+    ended(&mut call);
+    tree.assert_gone("its keeper was stopped");
 }

@@ -2,7 +2,7 @@
 //! after the other and, when K is above 0, N times with K in flight, and prints p50, p99 and calls a
 //! second like the raw loops in C it is compared with.
 
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use plenipo_connect::{
@@ -10,7 +10,7 @@ use plenipo_connect::{
     StdioCommand,
 };
 use plenipo_wire::Fragment;
-use tokio::task::{LocalSet, spawn_local};
+use tokio::task::JoinSet;
 
 use crate::{Failure, resident};
 
@@ -29,16 +29,15 @@ pub(super) fn run(args: &[String]) -> Result<(String, bool), Failure> {
         Endpoint::from(command)
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    LocalSet::new().block_on(&runtime, async {
+    runtime.block_on(async {
         let name = ServerName::new("warm").ok_or("name the server")?;
         let mut options = ConnectOptions::default();
         options.era = EraHint::Legacy;
         let connection = Connection::open(name, &endpoint, options).await?;
-        let caller = Rc::new(Caller { connection, tool: tool.clone(), key: key.clone() });
-        for number in 0..WARM_UP {
-            caller.call(number).await?;
-        }
-        let mut lines = vec![caller.sequential(count).await?];
+        let caller = Arc::new(Caller { connection, tool: tool.clone(), key: key.clone() });
+        // In a task, as the calls of hosts are.
+        let sequential = tokio::spawn(sequential(Arc::clone(&caller), count));
+        let mut lines = vec![sequential.await??];
         if in_flight > 0 {
             lines.push(concurrent(&caller, count, in_flight).await?);
         }
@@ -64,38 +63,40 @@ impl Caller {
         self.connection.call(request).await?;
         Ok(begin.elapsed())
     }
+}
 
-    async fn sequential(&self, count: usize) -> Result<String, Failure> {
-        let mut times = Vec::with_capacity(count);
-        let start = Instant::now();
-        for number in 0..count {
-            times.push(self.call(number).await?);
-        }
-        Ok(report("seq", times, start.elapsed()))
+async fn sequential(caller: Arc<Caller>, count: usize) -> Result<String, Failure> {
+    for number in 0..WARM_UP {
+        caller.call(number).await?;
     }
+    let mut times = Vec::with_capacity(count);
+    let start = Instant::now();
+    for number in 0..count {
+        times.push(caller.call(number).await?);
+    }
+    Ok(report("seq", times, start.elapsed()))
 }
 
 async fn concurrent(
-    caller: &Rc<Caller>,
+    caller: &Arc<Caller>,
     count: usize,
     in_flight: usize,
 ) -> Result<String, Failure> {
     let start = Instant::now();
-    let workers: Vec<_> = (0..in_flight)
-        .map(|worker| {
-            let caller = Rc::clone(caller);
-            spawn_local(async move {
-                let mut times = Vec::with_capacity(count / in_flight + 1);
-                for number in (worker..count).step_by(in_flight) {
-                    times.push(caller.call(number).await?);
-                }
-                Ok::<_, Failure>(times)
-            })
-        })
-        .collect();
+    let mut workers = JoinSet::new();
+    for worker in 0..in_flight {
+        let caller = Arc::clone(caller);
+        workers.spawn(async move {
+            let mut times = Vec::with_capacity(count / in_flight + 1);
+            for number in (worker..count).step_by(in_flight) {
+                times.push(caller.call(number).await?);
+            }
+            Ok::<_, Failure>(times)
+        });
+    }
     let mut times = Vec::with_capacity(count);
-    for worker in workers {
-        times.extend(worker.await??);
+    while let Some(worker) = workers.join_next().await {
+        times.extend(worker??);
     }
     Ok(report(&format!("conc{in_flight}"), times, start.elapsed()))
 }

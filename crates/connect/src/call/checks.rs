@@ -8,7 +8,6 @@ use crate::catalog::Catalog;
 use crate::connection::Connection;
 use crate::error::Fault;
 use crate::peer::{RequestFault, WarningKind};
-use crate::tasks::Called;
 use crate::text::shown;
 
 impl Connection {
@@ -16,12 +15,13 @@ impl Connection {
     pub(super) fn check_arguments(
         &self,
         catalog: &Catalog,
+        place: usize,
         request: &CallRequest,
     ) -> Result<(), RequestFault> {
         if !request.check_schemas {
             return Ok(());
         }
-        let fault = match catalog.check_arguments(&request.tool, request.arguments.as_ref()) {
+        let fault = match catalog.check_arguments_at(place, request.arguments.as_ref()) {
             Ok(()) => return Ok(()),
             Err(SchemaFault::Mismatch(mismatch)) => Fault::Arguments(mismatch),
             Err(fault @ SchemaFault::Invalid { .. }) => {
@@ -44,16 +44,14 @@ impl CallOutcome {
         }
         self
     }
-}
 
-impl Called {
-    /// An outcome is checked; what a task comes to is when it has come.
-    pub(super) fn checked(self, catalog: &Catalog, request: &CallRequest) -> Self {
-        match self {
-            Self::Outcome(outcome) if request.check_schemas => {
-                Self::Outcome(outcome.checked(catalog, &request.tool))
-            }
-            other => other,
+    /// [`checked`](Self::checked) by the tool at a place.
+    pub(super) fn checked_at(mut self, catalog: &Catalog, place: usize) -> Self {
+        if catalog.has_output_schema(place)
+            && let Ok(view) = CallResult::head(&self.result)
+        {
+            self.output_fault = catalog.check_result_at(place, &view).err();
         }
+        self
     }
 }

@@ -1,13 +1,11 @@
 //! A call on the wire: sent, waited for, and cleaned up after.
 
 use std::future::Future;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use plenipo_wire::protocol::{extensions, meta, methods};
 use plenipo_wire::{Fragment, RawValue, RequestId};
-use tokio::sync::oneshot;
 
 use super::CallRequest;
 use super::progress::ProgressSink;
@@ -18,12 +16,9 @@ use crate::error::{Fault, Operation};
 use crate::in_flight::InFlight;
 use crate::input::InputOffer;
 use crate::input::respond::Asker;
-use crate::patience::Patience;
-use crate::peer::{Outgoing, RequestFault};
-use crate::pending::Reply;
-
-/// From this many calls in flight on, frames are gathered before they are written.
-const CROWD: usize = 8;
+use crate::patience::{Patience, Sent};
+use crate::peer::{Link, Outgoing, RequestFault};
+use crate::pending::{Answer, Landed, Reply};
 
 pub(super) struct Flight<'a> {
     connection: &'a Connection,
@@ -69,6 +64,11 @@ impl<'a> Flight<'a> {
         self.asker.as_ref()
     }
 
+    /// The catalog, if it need not be listed.
+    pub(super) fn catalog_at_hand(&self) -> Option<Arc<Catalog>> {
+        self.connection.current_catalog()
+    }
+
     /// The catalog, listed if need be; under the call's own limits.
     pub(super) async fn catalog(&self) -> Result<Arc<Catalog>, RequestFault> {
         let limit = self.listing_limit();
@@ -97,6 +97,20 @@ impl<'a> Flight<'a> {
         }
     }
 
+    /// Does something before the call is sent, at most as long as the call may take.
+    pub(super) async fn limited(&self, work: impl Future<Output = ()>) -> Result<(), RequestFault> {
+        tokio::select! {
+            biased;
+            () = work => Ok(()),
+            reason = self.cancelled() => {
+                Err(RequestFault::Fault(Fault::Cancelled { reason: Some(reason) }))
+            }
+            fault = async { self.patience.run_out(&self.patience.sent(), None).await } => {
+                Err(RequestFault::Fault(fault))
+            }
+        }
+    }
+
     /// Waits for the caller to cancel; for ever when it cannot.
     pub(super) async fn cancelled(&self) -> String {
         match self.request.cancel.clone() {
@@ -114,7 +128,9 @@ impl<'a> Flight<'a> {
         let mirrored = self.connection.mirrored(tool, self.request.arguments.as_ref());
         let mirrored = mirrored.map_err(RequestFault::Fault)?;
         let sink = self.request.progress.clone().map(ProgressSink::new).map(Arc::new);
-        let (id, receiver) = peer.pending.register(sink.clone()).map_err(RequestFault::Closed)?;
+        let sent = self.patience.sent();
+        let registered = peer.pending.register_until(sink.clone(), Some(self.patience.due(&sent)));
+        let (id, answer) = registered.map_err(RequestFault::Closed)?;
         let mut in_flight = InFlight { peer, id, armed: false };
         if let Some(asker) = self.asker.as_ref().filter(|_| self.connection.modern().is_none()) {
             peer.pending.attend(id, asker.clone());
@@ -129,7 +145,7 @@ impl<'a> Flight<'a> {
         };
         outgoing.mirrored = mirrored;
         in_flight.armed = true;
-        let landed = self.wait(outgoing, receiver, sink.as_deref()).await;
+        let landed = self.wait(outgoing, answer, (&sent, sink.as_deref())).await;
         if let Some(sink) = &sink {
             sink.finish();
         }
@@ -171,7 +187,7 @@ impl<'a> Flight<'a> {
         if request.progress.is_some() {
             extra.push((meta::PROGRESS_TOKEN, token.as_raw()));
         }
-        // An older server logs as it likes: there is no word for it in a request.
+        // An older server was told before.
         if let Some(level) = level.as_ref().filter(|_| modern.is_some()) {
             extra.push((meta::LOG_LEVEL, level.as_raw()));
         }
@@ -210,24 +226,53 @@ impl<'a> Flight<'a> {
     async fn wait(
         &self,
         outgoing: Outgoing<'_>,
-        receiver: oneshot::Receiver<Reply>,
-        sink: Option<&ProgressSink>,
+        mut answer: Answer,
+        (sent, sink): (&Sent, Option<&ProgressSink>),
     ) -> Result<Reply, RequestFault> {
         let peer = &*self.connection.peer;
-        let mut exchange = pin!(async {
-            if peer.pending.len() >= CROWD {
-                // Others are about to send too: one write then carries all their frames.
-                tokio::task::yield_now().await;
+        if matches!(peer.link, Link::Http(_)) {
+            let exchange = Box::pin(peer.answer(outgoing, answer));
+            return self.wait_for(exchange, sent, sink).await;
+        }
+        peer.send()?;
+        let landed = match &self.request.cancel {
+            None => answer.landed().await,
+            Some(cancellation) => {
+                let mut cancellation = cancellation.clone();
+                tokio::select! {
+                    biased;
+                    landed = answer.landed() => landed,
+                    reason = cancellation.cancelled() => {
+                        return Err(RequestFault::Fault(Fault::Cancelled { reason: Some(reason) }));
+                    }
+                }
             }
-            peer.answer(outgoing, receiver).await
-        });
+        };
+        let gone = || RequestFault::Fault(Fault::ShutDown);
+        match landed {
+            Landed::Answered(reply) => Ok(reply),
+            Landed::Forgotten => Err(gone()),
+            // Seldom: it is out of time unless there was progress, or somebody was asked.
+            Landed::Due => {
+                let answer = Box::pin(async { answer.await.map_err(|_| gone()) });
+                Box::pin(self.wait_for(answer, sent, sink)).await
+            }
+        }
+    }
+
+    async fn wait_for(
+        &self,
+        mut reply: impl Future<Output = Result<Reply, RequestFault>> + Unpin,
+        sent: &Sent,
+        sink: Option<&ProgressSink>,
+    ) -> Result<Reply, RequestFault> {
         tokio::select! {
             biased;
-            reply = &mut exchange => reply,
+            reply = &mut reply => reply,
             reason = self.cancelled() => {
                 Err(RequestFault::Fault(Fault::Cancelled { reason: Some(reason) }))
             }
-            fault = self.patience.run_out(sink) => Err(RequestFault::Fault(fault)),
+            fault = self.patience.run_out(sent, sink) => Err(RequestFault::Fault(fault)),
         }
     }
 

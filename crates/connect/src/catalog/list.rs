@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use plenipo_wire::RawValue;
 use plenipo_wire::protocol::methods;
 use plenipo_wire::views::{ResultType, ToolPage};
-use plenipo_wire::{RawValue, object};
 use tokio::time::Instant;
 
 use super::{DroppedTool, Tool};
@@ -21,9 +21,9 @@ const TOOLS: usize = 2_048;
 pub(crate) struct Listed {
     pub(crate) tools: Vec<Tool>,
     pub(crate) dropped: Vec<DroppedTool>,
-    /// How long the server says that this stays so: the least that a page says.
-    pub(crate) ttl: Option<Duration>,
-    /// How long it may be taken for current: the shortest time that a page gives itself.
+    /// How long it may be taken for current: the shortest time that a page gives itself, no time at all
+    /// if one gives none. `None`: until the server says that it changed, which is all that older
+    /// revisions have.
     pub(crate) lifetime: Option<Duration>,
 }
 
@@ -65,7 +65,7 @@ impl Pages for ToolPages<'_> {
     }
 
     fn take(&mut self, page: &RawValue) -> Result<Option<String>, Fault> {
-        self.listed.take(page)
+        self.listed.take(page, self.modern.is_some())
     }
 
     fn clear(&mut self) {
@@ -75,7 +75,7 @@ impl Pages for ToolPages<'_> {
 
 impl Listed {
     /// Adds a page; gives the next cursor.
-    fn take(&mut self, result: &RawValue) -> Result<Option<String>, Fault> {
+    fn take(&mut self, result: &RawValue, is_modern: bool) -> Result<Option<String>, Fault> {
         match ResultType::of(result) {
             Some(ResultType::InputRequired) => {
                 return Err(Fault::ResultType { found: "input_required".to_owned() });
@@ -85,14 +85,11 @@ impl Listed {
             }
             _ => {}
         }
-        if let Some(lifetime) = lifetime(result) {
+        if let Some(lifetime) = lifetime(result).or(is_modern.then_some(Duration::ZERO)) {
             self.lifetime = Some(self.lifetime.map_or(lifetime, |other| other.min(lifetime)));
         }
         let page = ToolPage::from_raw(result)
             .map_err(|source| Fault::BadAnswer { method: methods::TOOLS_LIST, source })?;
-        let ttl = object::member(result, "ttlMs").and_then(object::integer);
-        let ttl = Duration::from_millis(ttl.and_then(|ttl| u64::try_from(ttl).ok()).unwrap_or(0));
-        self.ttl = Some(self.ttl.map_or(ttl, |least| least.min(ttl)));
         for tool in &page.tools {
             match tool {
                 Ok(view) => self.tools.push(Tool::from_view(view)),

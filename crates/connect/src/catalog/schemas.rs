@@ -40,16 +40,26 @@ impl ToolSchemas {
         if result.is_error {
             return Ok(());
         }
-        let schema = self.output.get_or_init(|| match tool.view() {
-            Ok(view) => view.output_schema.map(Schema::read),
-            Err(error) => Some(Err(unreadable(&error))),
-        });
-        let Some(schema) = schema else { return Ok(()) };
+        let Some(schema) = self.output(tool) else { return Ok(()) };
         let schema = schema.as_ref().map_err(SchemaFault::clone)?;
         match result.structured_content {
             Some(content) => schema.check(content),
             None => Err(SchemaFault::Mismatch(Mismatch::missing())),
         }
+    }
+}
+
+impl ToolSchemas {
+    pub(super) fn has_output(&self, tool: &Tool) -> bool {
+        self.output(tool).is_some()
+    }
+
+    fn output(&self, tool: &Tool) -> Option<&Result<Schema, SchemaFault>> {
+        let schema = self.output.get_or_init(|| match tool.view() {
+            Ok(view) => view.output_schema.map(Schema::read),
+            Err(error) => Some(Err(unreadable(&error))),
+        });
+        schema.as_ref()
     }
 }
 

@@ -48,7 +48,7 @@ impl Connection {
     /// Keeps what was listed for later connections.
     pub(super) async fn remember(&self, listed: &Listed) {
         if let Some(kept) = self.remembered().await {
-            kept.keep(&listed.tools, listed.ttl.unwrap_or_default());
+            kept.keep(&listed.tools, listed.lifetime.unwrap_or_default());
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use super::backing::Backing;
 use super::{Connection, Launched, to_error};
@@ -77,7 +77,9 @@ impl Start<'_> {
     async fn launch(&self) -> Result<Launched, ConnectError> {
         let error = |fault| ConnectError::new(&self.name, Operation::Start, fault, Vec::new());
         let spawner = &*self.options.spawner;
-        let running = self.command.spawn(spawner).await.map_err(error)?;
+        let running = timeout_at(self.deadline, self.command.spawn(spawner)).await;
+        let running = running.unwrap_or_else(|_| Err(self.command.not_started_in_time()));
+        let running = running.map_err(error)?;
         let Running { stdin, stdout, stderr, process } = running;
         let observer = Arc::clone(&self.options.observer);
         let peer = Peer::new(self.name.clone(), Box::pin(stdin), observer);

@@ -111,9 +111,7 @@ impl Peer {
             other => other.as_stringified_number(),
         };
         match number {
-            Some(number) if self.pending.is_waiting(number) => {
-                self.pending.complete(number, reply());
-            }
+            Some(number) if self.pending.complete_with(number, reply) => {}
             // Late: cancelled, timed out, or answered before.
             Some(number) if self.pending.was_issued(number) => {}
             _ => self.warn_once(Kind::Stray, || {
@@ -182,7 +180,15 @@ impl Peer {
             methods::PING => None,
             method if is_question(method) => match self.ask(question, id, method, params) {
                 Ok(()) => return,
-                Err(refused) => Some(refused),
+                Err(refused) => {
+                    self.warn_once(Kind::Unanswered, || {
+                        format!(
+                            "it asks a question (`{method}`) that is refused: {}",
+                            shown(&refused.reason)
+                        )
+                    });
+                    Some(refused)
+                }
             },
             method => Some(Refused::not_offered(method)),
         };
@@ -348,8 +354,8 @@ mod tests {
                 let (first, mut answer) = peer.pending.register(None).unwrap();
                 let (second, _other) = peer.pending.register(None).unwrap();
                 read(&peer, &*bytes, limit).await;
-                let answered = answer.try_recv().is_ok();
-                assert_eq!(answered, !peer.pending.is_waiting(first));
+                let waits = peer.pending.is_waiting(first);
+                assert_eq!(answer.try_take().is_some(), !waits);
                 peer.pending.forget(second);
             });
         }

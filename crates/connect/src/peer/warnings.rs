@@ -16,6 +16,8 @@ pub(crate) enum Kind {
     Launcher,
     Exposed,
     Schema,
+    Unanswered,
+    LogLevel,
 }
 
 #[derive(Debug, Default)]

@@ -98,7 +98,7 @@ impl Listener {
             params.object("notifications", |filter| write(filter, &self.sink.filter));
             params.fragment("_meta", &self.meta);
         });
-        let (outgoing, receiver) = match enqueued {
+        let (outgoing, answer) = match enqueued {
             Ok(enqueued) => enqueued,
             Err(fault @ RequestFault::Closed(_)) => return End::Closed(fault),
             Err(_) => return End::Broken,
@@ -107,7 +107,7 @@ impl Listener {
         self.sink.listen_as(open.id);
         let answered = tokio::select! {
             biased;
-            reply = self.peer.answer(outgoing, receiver) => reply,
+            reply = self.peer.answer(outgoing, answer) => reply,
             () = self.sink.withdrawn() => return End::Broken,
         };
         match answered.and_then(crate::pending::Reply::into_result) {

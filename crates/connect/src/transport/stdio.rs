@@ -130,6 +130,13 @@ impl StdioCommand {
         spawned.await.map_err(|error| self.spawn_fault(error))
     }
 
+    /// Whoever was to start it does not.
+    pub(crate) fn not_started_in_time(&self) -> Fault {
+        let program = self.program.display().to_string();
+        let source = io::Error::new(io::ErrorKind::TimedOut, "nobody started it in time");
+        Fault::Spawn { program, source }
+    }
+
     /// Everything but the streams. The child leads a group of its own.
     fn prepare(&self) -> Command {
         #[expect(

@@ -15,7 +15,6 @@ use hyper::body::Incoming as Body;
 use plenipo_wire::Incoming;
 use plenipo_wire::protocol::{error_code, methods};
 use plenipo_wire::sse::EventReader;
-use tokio::sync::oneshot;
 use tokio::time::sleep;
 
 use super::body;
@@ -26,7 +25,7 @@ use super::session::Session;
 use crate::call::mirror::Mirrored;
 use crate::error::{Fault, HttpFault};
 use crate::peer::{Peer, RequestFault};
-use crate::pending::Reply;
+use crate::pending::{Answer, Reply};
 
 /// A reconnection without a delay of the server's.
 const RETRY: Duration = Duration::from_secs(1);
@@ -68,7 +67,7 @@ impl HttpLink {
         &'a self,
         peer: &'a Peer,
         question: Question<'a>,
-        mut answer: oneshot::Receiver<Reply>,
+        mut answer: Answer,
     ) -> Exchange<'a> {
         Box::pin(async move {
             let end = {
@@ -82,10 +81,10 @@ impl HttpLink {
                     end = &mut transfer => end,
                 }
             };
-            match (answer.try_recv(), end) {
-                (Ok(reply), _) => Ok(reply),
-                (Err(_), Err(fault)) => Err(fault),
-                (Err(_), Ok(())) => Err(RequestFault::Fault(Fault::ShutDown)),
+            match (answer.try_take(), end) {
+                (Some(reply), _) => Ok(reply),
+                (None, Err(fault)) => Err(fault),
+                (None, Ok(())) => Err(RequestFault::Fault(Fault::ShutDown)),
             }
         })
     }

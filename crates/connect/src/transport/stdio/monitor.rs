@@ -20,6 +20,8 @@ use crate::pending::Closed;
 /// it closed its output.
 const DRAIN: Duration = Duration::from_millis(250);
 const POLL: Duration = Duration::from_millis(5);
+/// How long the end of a process that was killed is waited for.
+const KILLED: Duration = Duration::from_secs(1);
 
 /// What it took to end a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -151,7 +153,8 @@ impl Monitor {
     async fn kill(&mut self, report: &mut ShutdownReport) {
         report.killed = true;
         self.process.kill();
-        report.exit = self.process.wait().await.ok();
+        // Whoever keeps it may be stopped, or it may be stuck in the system.
+        report.exit = self.exit_within(KILLED).await;
         self.process.release();
     }
 }

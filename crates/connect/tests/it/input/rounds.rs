@@ -1,12 +1,15 @@
 //! Multi round-trip requests.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use plenipo_authority::SandboxState;
+use plenipo_authority::{CredentialPin, SandboxState};
 use plenipo_connect::input::{InputAnswer, InputHandler, InputKind, InputOffer, InputRefusal};
+use plenipo_connect::transport::http::{
+    Authorization, AuthorizeRequest, Authorizer, Authorizing, Challenge, Verdict,
+};
 use plenipo_connect::{
     Canceller, Connection, ErrorKind, Fault, InputFault, LauncherProvider, LauncherSource,
     Operation,
@@ -19,6 +22,8 @@ use crate::web::{Answer, Seen, Web};
 
 const STATE: &str = r#""\u0061 \/ {\"n\":1.10}""#;
 const ASK: &str = r#"{"method":"elicitation/create","params":{"message":"Go on?","requestedSchema":{"type":"object","properties":{"sure":{"type":"boolean","default":true}}}}}"#;
+
+const ONE: &str = r#"{"a":{"method":"elicitation/create","params":{"message":"1","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}}}"#;
 
 fn param<'a>(params: &'a RawValue, name: &str) -> Option<&'a str> {
     object::member(params, name).map(RawValue::get)
@@ -411,6 +416,136 @@ async fn a_launcher_that_changes_between_rounds_fails_the_call() {
         }
         connection.shut_down().await;
     }
+}
+
+/// Its credential is another from some moment on.
+#[derive(Debug, Default)]
+struct Moved(AtomicBool);
+
+impl Authorizer for Moved {
+    fn authorize<'a>(&'a self, _: &'a AuthorizeRequest<'a>) -> Authorizing<'a, Authorization> {
+        Box::pin(async { Ok(Authorization::new(http::HeaderMap::new(), 0)) })
+    }
+
+    fn challenged<'a>(&'a self, _: &'a Challenge<'a>) -> Authorizing<'a, Verdict> {
+        Box::pin(async { Ok(Verdict::Fail) })
+    }
+
+    fn pin(&self) -> Option<CredentialPin> {
+        let moved = self.0.load(Ordering::SeqCst);
+        Some(CredentialPin::new(if moved { "issuer-b" } else { "issuer-a" }))
+    }
+}
+
+#[tokio::test]
+async fn a_credential_that_changes_between_rounds_fails_the_call() {
+    for moves in [false, true] {
+        let mut web = asking(ONE, STATE).await;
+        let authorizer = Arc::new(Moved::default());
+        let puppet = Puppet::new(InputOffer::ELICITATION, {
+            let authorizer = Arc::clone(&authorizer);
+            move |_| {
+                authorizer.0.store(moves, Ordering::SeqCst);
+                Some(Ok(accept("{}")))
+            }
+        });
+        web.options.input = Some(Arc::new(puppet));
+        let mut endpoint = web.endpoint();
+        endpoint.authorizer(Arc::clone(&authorizer) as Arc<dyn Authorizer>);
+        let connection = web.connect_to(&endpoint).await.unwrap();
+        let ended = call(&connection, "hi", "{}").await;
+        assert_eq!(calls(&web).len(), if moves { 1 } else { 2 });
+        match moves {
+            false => assert!(ended.is_ok(), "{ended:?}"),
+            true => {
+                let error = ended.unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::Refused);
+                assert!(error.to_string().contains("credential"), "{error}");
+            }
+        }
+    }
+}
+
+/// The server turns out to be an older one between the rounds, with or without the opt-in it had.
+#[tokio::test]
+async fn an_opt_in_that_changes_between_rounds_fails_the_call() {
+    for keeps in [true, false] {
+        let turned = Arc::new(AtomicBool::new(false));
+        let old = Arc::clone(&turned);
+        let mut web = Web::start(move |seen| {
+            let opted = r#""experimental":{"codex/sandbox-state":{}}"#;
+            let rest = if keeps { format!(",{opted}") } else { String::new() };
+            let refused = seen.error(r#"{"code":-32022,"message":"v","data":{"supported":["2025-06-18"]}}"#);
+            Some(match seen.method()?.as_str() {
+                "server/discover" => Answer::json(&seen.result(&format!(
+                    r#"{{"supportedVersions":["2026-07-28"],"capabilities":{{"tools":{{}},{opted}}}}}"#
+                ))),
+                "initialize" => Answer::json(&seen.result(&format!(
+                    r#"{{"protocolVersion":"2025-06-18","capabilities":{{"tools":{{}}{rest}}},"serverInfo":{{}}}}"#
+                ))),
+                "tools/list" => Answer::json(
+                    &seen.result(r#"{"tools":[{"name":"hi","inputSchema":{"type":"object"}}],"ttlMs":60000}"#),
+                ),
+                "tools/call" if !old.swap(true, Ordering::SeqCst) => {
+                    Answer::json(&seen.result(&needs(ONE, STATE)))
+                }
+                "tools/call" if seen.header("mcp-protocol-version") == Some("2026-07-28") => {
+                    Answer::new(400, "Content-Type: application/json\r\n", &refused)
+                }
+                "tools/call" => Answer::json(&seen.says("done")),
+                _ => Answer::empty(202),
+            })
+        })
+        .await;
+        web.options.input = Some(Puppet::accepting("{}"));
+        let connection = web.connect().await.unwrap();
+        let state = SandboxState::capture(r#"{"permissionProfile":{"type":"disabled"}}"#).unwrap();
+        let authority = connection.capture(Some(state)).await;
+        let ended = connection.call(plenipo_connect::CallRequest::new("hi", None, authority)).await;
+        match keeps {
+            true => assert!(ended.is_ok(), "{ended:?}"),
+            false => {
+                let error = ended.unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::Refused);
+                assert!(error.to_string().contains("opt-in"), "{error}");
+                assert_eq!(calls(&web).len(), 2, "the one that found it out is the last");
+            }
+        }
+    }
+}
+
+/// The other two of the five: the state goes out again as it was captured, to the byte, and an
+/// environment is a connection's own.
+#[tokio::test]
+async fn state_and_environment_are_the_same_in_every_round() {
+    let fake = Fake::new(
+        "mrtr",
+        &[("F_CAPS", r#"{"tools":{},"experimental":{"codex/sandbox-state":{}}}"#)],
+    );
+    let mut options = fake.options.clone();
+    options.input = Some(Puppet::accepting("{}"));
+    let name = plenipo_connect::ServerName::new("fake").unwrap();
+    let connection = Connection::start(name, &fake.command, options).await.unwrap();
+    let text = r#"{"z":1.10,"permissionProfile":{"type":"disabled"} ,"n":12345678901234567890}"#;
+    let state = SandboxState::capture(text).unwrap();
+    let authority = connection.capture(Some(state)).await;
+    let mut elsewhere = plenipo_authority::AuthorityParts::new(
+        plenipo_authority::EnvironmentId::new("remote"),
+        plenipo_authority::ServerReach::LocalStdio,
+    );
+    elsewhere.opt_in = true;
+    let elsewhere = plenipo_authority::CapturedAuthority::capture(elsewhere);
+    let refused = connection.call(plenipo_connect::CallRequest::new("ask", None, elsewhere)).await;
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::Refused);
+    connection.call(plenipo_connect::CallRequest::new("ask", None, authority)).await.unwrap();
+    let sent = fake.params("tools/call");
+    assert_eq!(sent.len(), 2);
+    for params in sent {
+        let params = plenipo_wire::Fragment::parse(&params).unwrap();
+        let meta = object::member(params.as_raw(), "_meta").unwrap();
+        assert_eq!(object::member(meta, "codex/sandbox-state").unwrap().get(), text);
+    }
+    connection.shut_down().await;
 }
 
 #[tokio::test]

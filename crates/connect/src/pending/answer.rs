@@ -1,0 +1,109 @@
+//! Where the answer to a request is waited for.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use super::{Reply, Shared, Slot};
+
+/// The answer to one request. Dropping it does not tell the server; see
+/// [`InFlight`](crate::in_flight::InFlight).
+#[derive(Debug)]
+pub(crate) struct Answer {
+    shared: Arc<Shared>,
+    id: i64,
+    is_over: bool,
+}
+
+/// What waiting came to.
+#[derive(Debug)]
+pub(crate) enum Landed {
+    Answered(Reply),
+    /// No answer at the time the request was registered for; told once.
+    Due,
+    /// The request was forgotten: no answer will come.
+    Forgotten,
+}
+
+impl Answer {
+    pub(super) fn new(shared: Arc<Shared>, id: i64) -> Self {
+        Self { shared, id, is_over: false }
+    }
+
+    /// Waits for the answer or for the time it is due.
+    pub(crate) async fn landed(&mut self) -> Landed {
+        poll_fn(|context| self.poll_landed(context)).await
+    }
+
+    /// The answer, if it came.
+    pub(crate) fn try_take(&mut self) -> Option<Reply> {
+        let mut table = self.shared.lock();
+        let is_full = |slot: &Slot| matches!(slot, Slot::Full(_));
+        if !table.waiting.get(&self.id).is_some_and(|waiting| is_full(&waiting.slot)) {
+            return None;
+        }
+        self.is_over = true;
+        match table.waiting.remove(&self.id)?.slot {
+            Slot::Full(reply) => Some(reply),
+            _ => None,
+        }
+    }
+
+    fn poll_landed(&mut self, context: &mut Context<'_>) -> Poll<Landed> {
+        let mut table = self.shared.lock();
+        let Some(waiting) = table.waiting.get_mut(&self.id) else {
+            self.is_over = true;
+            return Poll::Ready(Landed::Forgotten);
+        };
+        match &mut waiting.slot {
+            Slot::Full(_) => {
+                drop(table);
+                Poll::Ready(self.try_take().map_or(Landed::Forgotten, Landed::Answered))
+            }
+            Slot::Open(_) if std::mem::take(&mut waiting.is_due) => Poll::Ready(Landed::Due),
+            Slot::Open(Some(waker)) if waker.will_wake(context.waker()) => Poll::Pending,
+            slot => {
+                *slot = Slot::Open(Some(context.waker().clone()));
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Future for Answer {
+    type Output = Result<Reply, Gone>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        loop {
+            match self.poll_landed(context) {
+                Poll::Ready(Landed::Answered(reply)) => return Poll::Ready(Ok(reply)),
+                Poll::Ready(Landed::Forgotten) => return Poll::Ready(Err(Gone)),
+                Poll::Ready(Landed::Due) => {}
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+}
+
+/// No answer will come.
+#[derive(Debug)]
+pub(crate) struct Gone;
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        let mut table = self.shared.lock();
+        let Some(waiting) = table.waiting.get_mut(&self.id) else { return };
+        let _dropped_later = match waiting.slot {
+            Slot::Full(_) => table.waiting.remove(&self.id),
+            _ => {
+                waiting.slot = Slot::Abandoned;
+                None
+            }
+        };
+        drop(table);
+    }
+}
