@@ -526,7 +526,8 @@ async fn state_and_environment_are_the_same_in_every_round() {
     options.input = Some(Puppet::accepting("{}"));
     let name = plenipo_connect::ServerName::new("fake").unwrap();
     let connection = Connection::start(name, &fake.command, options).await.unwrap();
-    let text = r#"{"z":1.10,"permissionProfile":{"type":"disabled"} ,"n":12345678901234567890}"#;
+    let text =
+        r#"{"z": 1.5, "permissionProfile": {"type": "disabled"}, "n": 12345678901234567890}"#;
     let state = SandboxState::capture(text).unwrap();
     let authority = connection.capture(Some(state)).await;
     let mut elsewhere = plenipo_authority::AuthorityParts::new(
