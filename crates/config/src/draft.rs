@@ -9,7 +9,9 @@ use crate::format::Format;
 use crate::keys::{self, Meaning};
 use crate::node::{Node, Place, Value};
 use crate::oauth::OAuthConfig;
-use crate::scalar::{bytes, forwarded, milliseconds, restart, rounds, seconds, variable_name};
+use crate::scalar::{
+    bytes, count, forwarded, milliseconds, restart, rounds, seconds, variable_name,
+};
 use crate::server::{
     HeaderValueSource, HttpSettings, ServerConfig, ServerState, StdioSettings, TransportSettings,
 };
@@ -54,6 +56,8 @@ struct Draft<'a> {
     startup_milliseconds: Option<Duration>,
     tool_timeout: Option<Duration>,
     max_message_bytes: Option<usize>,
+    max_tools: Option<usize>,
+    max_list_pages: Option<usize>,
     tool_total_timeout: Option<Duration>,
     restart: RestartPolicy,
     enabled_tools: Option<Vec<String>>,
@@ -92,6 +96,8 @@ impl<'a> Draft<'a> {
             startup_milliseconds: None,
             tool_timeout: None,
             max_message_bytes: None,
+            max_tools: None,
+            max_list_pages: None,
             tool_total_timeout: None,
             restart: RestartPolicy::default(),
             enabled_tools: None,
@@ -163,6 +169,8 @@ impl<'a> Draft<'a> {
             "startup_timeout_ms" => self.startup_milliseconds = Some(milliseconds(node, place)?),
             "tool_timeout_sec" => self.tool_timeout = Some(seconds(node, place)?),
             "max_message_bytes" => self.max_message_bytes = Some(bytes(node, place)?),
+            "max_tools" => self.max_tools = Some(count(node, place)?),
+            "max_list_pages" => self.max_list_pages = Some(count(node, place)?),
             "tool_total_timeout_sec" => self.tool_total_timeout = Some(seconds(node, place)?),
             "restart" => self.restart = restart(node, place)?,
             "enabled_tools" => self.enabled_tools = Some(place.strings(node)?),
@@ -325,6 +333,8 @@ impl<'a> Draft<'a> {
             startup_timeout: self.startup_seconds.or(self.startup_milliseconds),
             tool_timeout: self.tool_timeout,
             max_message_bytes: self.max_message_bytes,
+            max_tools: self.max_tools,
+            max_list_pages: self.max_list_pages,
             tool_total_timeout: self.tool_total_timeout,
             restart: self.restart,
             tools: ToolFilter::new(self.enabled_tools, self.disabled_tools),

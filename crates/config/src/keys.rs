@@ -40,6 +40,8 @@ const HONOURED: [&str; 31] = [
     "startup_timeout_ms",
     "tool_timeout_sec",
     "max_message_bytes",
+    "max_tools",
+    "max_list_pages",
     "tool_total_timeout_sec",
     "restart",
     "enabled_tools",

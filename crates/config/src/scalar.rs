@@ -47,6 +47,19 @@ pub(crate) fn bytes(node: &Node, place: &Place<'_>) -> Result<usize, ConfigError
         .ok_or_else(|| place.fault("should be a number of bytes from 65536 to 1073741824"))
 }
 
+/// More than any host could show.
+const MOST_LISTED: usize = 100_000;
+
+pub(crate) fn count(node: &Node, place: &Place<'_>) -> Result<usize, ConfigError> {
+    let Value::Integer { digits, radix } = &node.value else {
+        return Err(place.wrong_type("a whole number", &node.value));
+    };
+    usize::from_str_radix(digits, *radix)
+        .ok()
+        .filter(|count| (1..=MOST_LISTED).contains(count))
+        .ok_or_else(|| place.fault(format!("should be a number from 1 to {MOST_LISTED}")))
+}
+
 /// More than a person would answer.
 const MOST_ROUNDS: u32 = 1000;
 

@@ -48,6 +48,8 @@ use plenipo_connect::environment;
 /// | `startup_timeout_sec` (or `startup_timeout_ms`, which is weaker) | both | seconds | 30 |
 /// | `tool_timeout_sec` | both | seconds | 300 |
 /// | `max_message_bytes` | both | bytes of one message of the server, 64 KiB to 1 GiB | 16 MiB |
+/// | `max_tools` | both | tools that the server may list, 1 to 100,000 | 2,048 |
+/// | `max_list_pages` | both | pages that one of its lists may come in, 1 to 100,000 | 100 |
 /// | `tool_total_timeout_sec` | both | seconds | four times that |
 /// | `restart` | stdio | `on-failure` or `never` | `on-failure` |
 /// | `enabled_tools`, `disabled_tools` | both | \[string\] | every tool |
@@ -71,6 +73,10 @@ pub struct ServerConfig {
     pub tool_timeout: Option<Duration>,
     /// Limit of one message of the server, in bytes.
     pub max_message_bytes: Option<usize>,
+    /// Tools in its list.
+    pub max_tools: Option<usize>,
+    /// Pages of one list.
+    pub max_list_pages: Option<usize>,
     /// Limit of a call whatever its progress.
     pub tool_total_timeout: Option<Duration>,
     /// Whether a host that keeps the server starts it again.
@@ -184,6 +190,8 @@ impl ServerConfig {
         options.start_timeout = self.startup_timeout.unwrap_or(options.start_timeout);
         options.tool_timeout = self.tool_timeout.unwrap_or(options.tool_timeout);
         options.max_message_bytes = self.max_message_bytes.unwrap_or(options.max_message_bytes);
+        options.max_tools = self.max_tools.unwrap_or(options.max_tools);
+        options.max_list_pages = self.max_list_pages.unwrap_or(options.max_list_pages);
         options.tool_total_timeout = self.tool_total_timeout.or(options.tool_total_timeout);
         options.restart = self.restart;
         options.filter = self.tools.clone();

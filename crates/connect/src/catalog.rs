@@ -1,6 +1,6 @@
 //! The tools of a server, as listed at one moment.
 //!
-//! Bounds: 100 pages, 2,048 tools, cursors of 64 KiB. A tool that is malformed or a duplicate is
+//! Bounds: those of the connection's options, and cursors of 64 KiB. A tool that is malformed or a duplicate is
 //! dropped alone, with its reason.
 
 mod list;
@@ -13,7 +13,7 @@ use plenipo_schema::SchemaFault;
 use plenipo_wire::views::{CallResult, ToolView};
 use plenipo_wire::{Fragment, ViewError};
 
-pub(crate) use list::{Listed, list, silence};
+pub(crate) use list::{ListLimits, Listed, list, silence};
 
 use crate::text::nearest;
 use schemas::ToolSchemas;

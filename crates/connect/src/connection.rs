@@ -23,7 +23,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::approval::Approved;
 use crate::call::LogLevel;
 use crate::call::mirror::drop_badly_annotated;
-use crate::catalog::{self, Catalog};
+use crate::catalog::{self, Catalog, ListLimits};
 use crate::changes::List;
 use crate::error::{ConnectError, Fault, Operation};
 use crate::negotiate::{Agreement, Era, ModernMeta, ServerIdentity};
@@ -332,10 +332,14 @@ impl Connection {
     async fn list(&self, limit: Duration) -> Result<catalog::Listed, RequestFault> {
         let end = Instant::now() + limit;
         let mut left = limit;
+        let limits = |time| {
+            let (tools, pages) = (self.options.max_tools, self.options.max_list_pages);
+            ListLimits { time, tools, pages }
+        };
         let mut delays = http::DELAYS.into_iter();
         loop {
             let sent = self.era_stamp();
-            let fault = match catalog::list(&self.peer, self.modern(), left).await {
+            let fault = match catalog::list(&self.peer, self.modern(), limits(left)).await {
                 Ok(listed) => return Ok(listed),
                 Err(fault) => fault,
             };

@@ -29,6 +29,8 @@ use crate::transport::stdio::{ProcessGroups, Spawner};
 /// | `tool_total_timeout` | four times the idle limit of the call |
 /// | `restart` | on failure, for a [`Server`](crate::Server) |
 /// | `max_message_bytes` | 16 MiB a line, body or event |
+/// | `max_tools` | 2,048 in a server's list |
+/// | `max_list_pages` | 100 of one list |
 /// | `grace` | 2 s and 2 s |
 /// | `era` | unknown: probe |
 /// | `filter` | every tool |
@@ -58,6 +60,10 @@ pub struct ConnectOptions {
     pub restart: RestartPolicy,
     /// Bound of one message.
     pub max_message_bytes: usize,
+    /// How many tools a server may list.
+    pub max_tools: usize,
+    /// In how many pages a list may come.
+    pub max_list_pages: usize,
     /// Patience of the shutdown ladder.
     pub grace: Grace,
     /// What is known about the server's era from before.
@@ -91,6 +97,8 @@ pub struct ConnectOptions {
 
 /// What other clients allow too.
 const DEFAULT_INPUT_ROUNDS: u32 = 10;
+const DEFAULT_TOOLS: usize = 2_048;
+const DEFAULT_PAGES: usize = 100;
 
 /// How long each step of the shutdown ladder is given: close stdin → `stdin_closed` → SIGTERM →
 /// `terminated` → SIGKILL. Both default to 2 s.
@@ -148,6 +156,8 @@ impl Default for ConnectOptions {
             tool_total_timeout: None,
             restart: RestartPolicy::default(),
             max_message_bytes: DEFAULT_MAX_MESSAGE_BYTES,
+            max_tools: DEFAULT_TOOLS,
+            max_list_pages: DEFAULT_PAGES,
             grace: Grace::default(),
             era: EraHint::Unknown,
             filter: ToolFilter::default(),

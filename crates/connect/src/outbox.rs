@@ -209,6 +209,23 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_the_pipe_takes_is_written_at_once_and_the_rest_soon() {
+        let (near, mut far) = tokio::io::duplex(16);
+        let outbox = Arc::new(Outbox::new(Box::pin(near)));
+        outbox.push(|out| out.extend(b"short\n")).unwrap();
+        assert!(outbox.flush_at_once().unwrap());
+        outbox.push(|out| out.extend(frame(1, 40))).unwrap();
+        assert!(!outbox.flush_at_once().unwrap(), "it takes ten more");
+        outbox.schedule_flush();
+        let mut text = vec![0; 6 + frame(1, 40).len()];
+        far.read_exact(&mut text).await.unwrap();
+        assert_eq!(text, [b"short\n".to_vec(), frame(1, 40)].concat());
+        outbox.close().await;
+        outbox.push(|out| out.extend(b"late\n")).unwrap();
+        assert!(outbox.flush_at_once().is_err());
+    }
+
+    #[tokio::test]
     async fn what_nobody_reads_is_bounded() {
         let (near, _far) = tokio::io::duplex(16);
         let outbox = Arc::new(Outbox::new(Box::pin(near)));

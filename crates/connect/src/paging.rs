@@ -2,7 +2,8 @@
 //!
 //! A cursor is the server's own text: passed back as it came, an empty one too. A server that no
 //! longer knows its cursor answers `-32602`; the list is then begun anew, once, and nothing of the
-//! first attempt is kept. Bounds: 100 pages, cursors of 64 KiB, and as many items as the list says.
+//! first attempt is kept. Bounds: as many pages as the connection's options allow, cursors of 64 KiB, and as
+//! many items as the list says.
 
 use std::collections::HashSet;
 use std::future::Future;
@@ -16,7 +17,6 @@ use crate::error::{ConnectError, Fault, ListingFault, Operation};
 use crate::peer::RequestFault;
 use crate::request::{Ask, RequestOptions};
 
-const PAGES: usize = 100;
 const CURSOR: usize = 64 * 1024;
 /// Items of one list.
 const ITEMS: usize = 16_384;
@@ -63,6 +63,9 @@ pub struct Page<T> {
 
 /// Where pages come from, and where they go.
 pub(crate) trait Pages {
+    /// How many there may be.
+    fn most(&self) -> usize;
+
     /// Asks for the page at `cursor`.
     fn ask(
         &self,
@@ -100,7 +103,8 @@ enum Stop {
 async fn attempt(pages: &mut impl Pages) -> Result<(), Stop> {
     let mut seen = HashSet::new();
     let mut cursor: Option<String> = None;
-    for _ in 0..PAGES {
+    let most = pages.most();
+    for _ in 0..most {
         let page = pages.ask(cursor.as_deref()).await.map_err(|fault| match fault {
             RequestFault::Peer(error)
                 if cursor.is_some() && error.code == error_code::INVALID_PARAMS =>
@@ -122,7 +126,7 @@ async fn attempt(pages: &mut impl Pages) -> Result<(), Stop> {
             Some(_) => {}
         }
     }
-    Err(stop(ListingFault::TooManyPages { limit: PAGES }))
+    Err(stop(ListingFault::TooManyPages { limit: most }))
 }
 
 fn broken(fault: ListingFault) -> RequestFault {
@@ -229,6 +233,10 @@ struct EntryPages<'a, T> {
 }
 
 impl<T: Entry> Pages for EntryPages<'_, T> {
+    fn most(&self) -> usize {
+        self.connection.options.max_list_pages
+    }
+
     async fn ask(&self, cursor: Option<&str>) -> Result<Box<RawValue>, RequestFault> {
         let (method, subject, options) = (self.method, self.uri, self.options);
         let write_cursor = write_cursor(cursor);

@@ -27,6 +27,7 @@ mod compile;
 mod cost;
 mod error;
 mod explain;
+mod flat;
 mod plain;
 mod survey;
 
@@ -91,7 +92,7 @@ impl Schema {
     /// # Errors
     /// As [`check`](Self::check).
     pub fn check_arguments(&self, arguments: &RawValue) -> Result<(), SchemaFault> {
-        if plain::takes_everything(&self.value) {
+        if plain::takes_everything(&self.value) || flat::matches(&self.value, arguments) {
             return Ok(());
         }
         let mut value = read_value(arguments)?;

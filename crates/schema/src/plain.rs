@@ -115,7 +115,7 @@ impl<'s> Glance<'s> {
 }
 
 /// Keywords that no value can break.
-fn is_annotation(keyword: &str) -> bool {
+pub(crate) fn is_annotation(keyword: &str) -> bool {
     const WORDS: [&str; 12] = [
         "$schema",
         "$comment",

@@ -29,6 +29,8 @@ startup_timeout_sec = 1.5
 startup_timeout_ms = 9000
 tool_timeout_sec = 1_0
 max_message_bytes = 65_536
+max_tools = 10_000
+max_list_pages = 7
 tool_total_timeout_sec = 60
 restart = "never"
 enabled_tools = ["a", "b"]
@@ -105,6 +107,7 @@ fn limits_and_filter_reach_the_options_and_variables_the_command() {
     assert_eq!(options.start_timeout.as_millis(), 1500);
     assert_eq!(options.tool_timeout.as_secs(), 10);
     assert_eq!(options.max_message_bytes, 65_536);
+    assert_eq!((options.max_tools, options.max_list_pages), (10_000, 7));
     assert!(options.filter.allows("a") && !options.filter.allows("b"));
     let host = |name: &str| (name != "OTHER").then(|| OsString::from(format!("host {name}")));
     let Endpoint::Stdio(command) = server.endpoint(&StartContext::new(&host)).unwrap() else {
@@ -136,6 +139,7 @@ fn a_fault_names_file_line_key_and_the_nearest_known_key() {
         "command = \"x\"\ntool_timeout_sec = -1",
         "command = \"x\"\ntool_timeout_sec = nan",
         "command = \"x\"\nmax_message_bytes = 65535",
+        "command = \"x\"\nmax_tools = 0",
         "command = \"x\"\ndefault_tools_approval_mode = \"never\"",
         "command = \"x\"\ntools = { a = { approval_mod = \"auto\" } }",
         "command = \"x\"\ntools.a.approval_mode = true",
@@ -310,7 +314,7 @@ proptest! {
         index in any::<prop::sample::Index>(),
     ) {
         let keys = ["command", "args", "env", "env_vars", "cwd", "enabled", "required",
-            "startup_timeout_sec", "startup_timeout_ms", "tool_timeout_sec", "max_message_bytes", "enabled_tools",
+            "startup_timeout_sec", "startup_timeout_ms", "tool_timeout_sec", "max_message_bytes", "max_tools", "max_list_pages", "enabled_tools",
             "disabled_tools", "default_tools_approval_mode", "tools", "max_input_rounds", "url", &key];
         let known = keys[index.index(keys.len())];
         for origin in [Origin::Managed, Origin::User, Origin::Project] {

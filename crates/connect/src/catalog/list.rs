@@ -14,7 +14,14 @@ use crate::negotiate::ModernMeta;
 use crate::paging::{self, Pages};
 use crate::peer::{Peer, RequestFault};
 
-const TOOLS: usize = 2_048;
+/// How much a list may be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ListLimits {
+    /// For all pages together.
+    pub(crate) time: Duration,
+    pub(crate) tools: usize,
+    pub(crate) pages: usize,
+}
 
 /// Everything a server lists.
 #[derive(Debug, Default)]
@@ -27,14 +34,14 @@ pub(crate) struct Listed {
     pub(crate) lifetime: Option<Duration>,
 }
 
-/// Lists all pages within `limit`.
+/// Lists all pages.
 pub(crate) async fn list(
     peer: &Peer,
     modern: Option<&ModernMeta>,
-    limit: Duration,
+    limits: ListLimits,
 ) -> Result<Listed, RequestFault> {
-    let end = Instant::now() + limit;
-    let mut pages = ToolPages { peer, modern, limit, end, listed: Listed::default() };
+    let end = Instant::now() + limits.time;
+    let mut pages = ToolPages { peer, modern, limits, end, listed: Listed::default() };
     paging::walk(&mut pages).await?;
     Ok(pages.listed)
 }
@@ -42,12 +49,16 @@ pub(crate) async fn list(
 struct ToolPages<'a> {
     peer: &'a Peer,
     modern: Option<&'a ModernMeta>,
-    limit: Duration,
+    limits: ListLimits,
     end: Instant,
     listed: Listed,
 }
 
 impl Pages for ToolPages<'_> {
+    fn most(&self) -> usize {
+        self.limits.pages
+    }
+
     async fn ask(&self, cursor: Option<&str>) -> Result<Box<RawValue>, RequestFault> {
         let left = self.end.saturating_duration_since(Instant::now());
         let page = self.peer.request(methods::TOOLS_LIST, left, |params| {
@@ -59,13 +70,18 @@ impl Pages for ToolPages<'_> {
             }
         });
         page.await.map_err(|fault| match fault {
-            RequestFault::Silence => silence(self.limit),
+            RequestFault::Silence => silence(self.limits.time),
             other => other,
         })
     }
 
     fn take(&mut self, page: &RawValue) -> Result<Option<String>, Fault> {
-        self.listed.take(page, self.modern.is_some())
+        let next = self.listed.take(page, self.modern.is_some())?;
+        let limit = self.limits.tools;
+        match self.listed.tools.len().saturating_add(self.listed.dropped.len()) > limit {
+            true => Err(Fault::Listing(ListingFault::TooManyTools { limit })),
+            false => Ok(next),
+        }
     }
 
     fn clear(&mut self) {
@@ -97,9 +113,6 @@ impl Listed {
                     .dropped
                     .push(DroppedTool { name: fault.item.clone(), reason: fault.to_string() }),
             }
-        }
-        if self.tools.len().saturating_add(self.dropped.len()) > TOOLS {
-            return Err(Fault::Listing(ListingFault::TooManyTools { limit: TOOLS }));
         }
         Ok(page.next_cursor.map(Into::into))
     }

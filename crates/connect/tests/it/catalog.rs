@@ -5,7 +5,10 @@ use plenipo_connect::{ErrorKind, Fault, ListingFault, Tool, ToolFilter};
 use crate::support::{Fake, call, request, said};
 
 async fn listing_fault(list: &str) -> ListingFault {
-    let fake = Fake::new("peer", &[("F_LIST", list)]);
+    listing_fault_with(Fake::new("peer", &[("F_LIST", list)])).await
+}
+
+async fn listing_fault_with(fake: Fake) -> ListingFault {
     let connection = fake.start().await.unwrap();
     let error = connection.catalog().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Protocol);
@@ -33,6 +36,21 @@ async fn listings_are_bounded() {
     assert_eq!(listing_fault("flood").await, ListingFault::TooManyTools { limit: 2048 });
     let long = ListingFault::CursorTooLong { bytes: 70_000, limit: 65_536 };
     assert_eq!(listing_fault("long").await, long);
+}
+
+#[tokio::test]
+async fn the_bounds_of_listings_are_the_hosts_to_set() {
+    let mut fake = Fake::new("peer", &[("F_LIST", "endless")]);
+    fake.options.max_list_pages = 7;
+    assert_eq!(listing_fault_with(fake).await, ListingFault::TooManyPages { limit: 7 });
+    let mut fake = Fake::new("peer", &[("F_LIST", "three")]);
+    fake.options.max_tools = 2;
+    assert_eq!(listing_fault_with(fake).await, ListingFault::TooManyTools { limit: 2 });
+    let mut fake = Fake::new("peer", &[("F_LIST", "three")]);
+    (fake.options.max_tools, fake.options.max_list_pages) = (3, 3);
+    let connection = fake.start().await.unwrap();
+    assert_eq!(connection.catalog().await.unwrap().tools().count(), 3);
+    connection.shut_down().await;
 }
 
 #[tokio::test]
