@@ -16,7 +16,7 @@ pub(crate) enum Meaning {
 }
 
 /// Keys of `[mcp_servers.NAME]` that are honoured.
-const HONOURED: [&str; 31] = [
+const HONOURED: [&str; 33] = [
     "environment_id",
     "sandbox",
     "command",

@@ -354,6 +354,8 @@ impl Fault {
                 _ => return None,
             },
             Self::UnsupportedVersion { .. } => "update the server".to_owned(),
+            Self::Listing(ListingFault::TooManyTools { .. }) => "raise `max_tools`".to_owned(),
+            Self::Listing(ListingFault::TooManyPages { .. }) => "raise `max_list_pages`".to_owned(),
             Self::BadAnswer { .. } | Self::ResultType { .. } | Self::Listing(_) => {
                 "the server breaks the protocol: update it, or tell its author".to_owned()
             }
@@ -376,8 +378,6 @@ impl Fault {
                 "raise `tool_total_timeout_sec` or `--timeout`".to_owned()
             }
             Self::TimedOut { .. } => "raise `tool_timeout_sec` or `--timeout`".to_owned(),
-            Self::Listing(ListingFault::TooManyTools { .. }) => "raise `max_tools`".to_owned(),
-            Self::Listing(ListingFault::TooManyPages { .. }) => "raise `max_list_pages`".to_owned(),
             Self::TooLong(_) => "raise `max_message_bytes` or `--max-message-size`".to_owned(),
             Self::NoSuchTool { dropped: Some(reason), .. } => {
                 format!("its entry in the tool list was dropped: {reason}")
