@@ -92,8 +92,9 @@ async function start(command, stdin) {
   // `detached` makes a session, and with it a process group, of its own.
   const options = { env: command.environment, stdio: [stdin, 'pipe', 'pipe'], detached: true, shell: false };
   const child = spawn(program, args, options);
+  // Before anything else can happen; there is no number when it could not be started.
+  if (child.pid !== undefined) groups.add(child.pid);
   await once(child, 'spawn');
-  groups.add(child.pid);
   child.on('error', () => {}); // Only of sending it signals, from here on.
   return child;
 }

@@ -18,6 +18,10 @@ from ._guard import AuthorityGuard
 GRACE = 0.5
 #: The process groups of commands that have not ended.
 _groups: set[int] = set()
+#: Commands that are being started, whose groups are not known yet.
+_starting = 0
+#: The signal that ends the server as soon as these are known.
+_dying: int | None = None
 
 
 @dataclass(frozen=True)
@@ -129,16 +133,23 @@ class _Kept:
 
 
 async def _start(command: SandboxedCommand, writes: bool, *, joined: bool = False) -> asyncio.subprocess.Process:
-    process = await asyncio.create_subprocess_exec(
-        *command.argv,
-        env=command.environment,
-        stdin=asyncio.subprocess.PIPE if writes else asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT if joined else asyncio.subprocess.PIPE,
-        start_new_session=True,
-    )
-    _groups.add(process.pid)
-    return process
+    global _starting
+    _starting += 1
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command.argv,
+            env=command.environment,
+            stdin=asyncio.subprocess.PIPE if writes else asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT if joined else asyncio.subprocess.PIPE,
+            start_new_session=True,
+        )
+        _groups.add(process.pid)
+        return process
+    finally:
+        _starting -= 1
+        if _dying is not None:
+            _die(_dying, None)
 
 
 async def _write(process: asyncio.subprocess.Process, data: bytes | None) -> None:
@@ -186,6 +197,11 @@ def _kill_all() -> None:
 
 
 def _die(number: int, _frame: object) -> None:
+    global _dying
+    if _starting:
+        # It runs already, and nobody knows its number: as soon as somebody does.
+        _dying = number
+        return
     _kill_all()
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
