@@ -28,6 +28,8 @@ pub(crate) struct Options {
     tokens: bool,
     peers: bool,
     dist: bool,
+    /// Programs are measured as they were last built.
+    built: bool,
     check: bool,
 }
 
@@ -39,6 +41,7 @@ impl Options {
             tokens: true,
             peers: false,
             dist: false,
+            built: false,
             check: false,
         };
         for word in words {
@@ -49,6 +52,7 @@ impl Options {
                 "tokens" => (options.launch, options.calls) = (false, false),
                 "--peers" => options.peers = true,
                 "--dist" => options.dist = true,
+                "--built" => options.built = true,
                 "--check" => options.check = true,
                 other => return Err(Failure::new(format!("unexpected argument `{other}`"))),
             }

@@ -63,7 +63,14 @@ pub(crate) fn build(workspace: &Workspace) -> Outcome<Release> {
     let what = ["--package", PROGRAM, "--bin", PROGRAM];
     // Read from the workspace's root, wherever that is: the path is part of what cargo calls the same build.
     let layout = format!("link-arg=-Wl,-T,{LAYOUT}");
-    let program = build_one(workspace, &triple, &what, &["-C", &layout])?.join(PROGRAM);
+    build_one(workspace, &triple, &what, &["-C", &layout])?;
+    built(workspace)
+}
+
+/// The one that was built last.
+pub(crate) fn built(workspace: &Workspace) -> Outcome<Release> {
+    let triple = triple(workspace)?;
+    let program = folder(workspace, &triple).join(PROGRAM);
     let bytes = fs::read(&program).doing(&format!("read {}", program.display()))?;
     elf::check_static(&bytes)?;
     Ok(Release { program, triple })
@@ -94,7 +101,11 @@ fn build_one(
     // The little C in it calls no library.
     build.env(format!("CC_{}", triple.replace('-', "_")), "cc");
     succeed(&mut build)?;
-    Ok(target.join(triple).join("release"))
+    Ok(folder(workspace, triple))
+}
+
+fn folder(workspace: &Workspace, triple: &str) -> PathBuf {
+    workspace.target.join("dist-build").join(triple).join("release")
 }
 
 fn flags(workspace: &Workspace) -> Outcome<String> {

@@ -50,10 +50,13 @@ impl Tools {
         let place = workspace.target.join("bench");
         let work = place.join("work");
         fs::create_dir_all(work.join(".git")).doing("make target/bench/work")?;
-        let dist = options.dist.then(|| dist::build(workspace)).transpose()?;
+        let release =
+            || if options.built { dist::built(workspace) } else { dist::build(workspace) };
+        let dist = options.dist.then(release).transpose()?;
         let dist = dist.map(|release| release.program);
         let plenipo = match &dist {
             Some(dist) if !options.launch => dist.clone(),
+            _ if options.built => workspace.target.join("release/plenipo"),
             _ => build_plain(workspace, &["--package", "plenipo"])?.join("plenipo"),
         };
         let measure = options.calls.then(|| build_measure(workspace, dist.is_some()));

@@ -155,6 +155,25 @@ fn a_managed_file_that_others_can_write_is_refused() {
     }
 }
 
+#[test]
+fn check_names_domains_that_no_network_is_limited_to() {
+    let bench = Bench::new();
+    let config = bench.configuration(
+        "[permissions.a.network]\ndomains = [\"a.org\"]\n[permissions.b]\nworkspace_roots = [\"x\"]\n\
+         [permissions.c.network]\nenabled = true\nmode = \"full\"\ndomains = [\"b.org\"]\n",
+    );
+    let ran = bench.run(["config", "check", "--config", &config]);
+    insta::assert_snapshot!(ran.shown(&bench), @r#"
+    exit 2
+    fault FIXTURE/plenipo.toml:2: permissions.a.network.domains: only a limited network can be held to domains, and `mode` is not set
+          hint: set mode = "limited" in the same table, or take `domains` out
+    fault FIXTURE/plenipo.toml:8: permissions.c.network.domains: only a limited network can be held to domains, and `mode` is full
+          hint: set mode = "limited" in the same table, or take `domains` out
+    note  FIXTURE/plenipo.toml:4: permissions.b.workspace_roots: recognised but not supported yet, so this profile cannot be used
+    2 faults in FIXTURE/plenipo.toml
+    "#);
+}
+
 /// The launcher that the built-in server starts finds its configuration by the passwd file alone. What was said elsewhere
 /// reaches it all the same, where it asks for more.
 #[test]
