@@ -206,7 +206,9 @@ impl LineReader {
         }
         let needed = unread.saturating_add(count);
         if self.buffer.len() < needed {
-            let size = needed.max(self.buffer.len().saturating_mul(2)).max(INITIAL);
+            // No more than a line may have, where lines are short.
+            let initial = INITIAL.min(self.limit.max(READ));
+            let size = needed.max(self.buffer.len().saturating_mul(2)).max(initial);
             self.buffer.resize(size, 0);
         }
     }
@@ -281,6 +283,16 @@ mod tests {
         reader.push(b"st\n");
         assert_eq!(lines(&mut reader), [Ok("rest".into())]);
         assert!(reader.capacity() <= INITIAL);
+    }
+
+    #[test]
+    fn a_reader_of_short_lines_is_small() {
+        let mut reader = LineReader::with_limit(8191);
+        assert!(reader.spare().len() >= READ);
+        assert!(reader.capacity() <= 8191);
+        reader.push(&[b'x'; 8191]);
+        reader.push(b"\r\nnext\n");
+        assert_eq!(lines(&mut reader).len(), 2);
     }
 
     #[test]
