@@ -169,8 +169,8 @@ fn pack(workspace: &Workspace, place: &Path, name: &str, archive: &str) -> Outco
     let time = output(log.current_dir(&workspace.root).args(["log", "-1", "--format=%ct"]));
     let time = time.map_or_else(|_| "0".to_owned(), |time| time.trim().to_owned());
     let mut tar = Command::new("tar");
-    tar.current_dir(place).env("GZIP", "-n");
+    tar.current_dir(place).arg("--use-compress-program=gzip -n");
     tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--format=ustar"]);
-    tar.arg(format!("--mtime=@{time}")).args(["--mode=go=rX,u+rw", "-czf", archive, name]);
+    tar.arg(format!("--mtime=@{time}")).args(["--mode=go=rX,u+rw", "-cf", archive, name]);
     succeed(&mut tar)
 }
