@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use crate::{
-    AttachError, AuthorityChanged, AuthorityDigest, AuthorityPart, JsonKind, LAUNCHER_KEY,
-    MetaKeyClass, STATE_ALIAS_KEY, STATE_KEY, SandboxState, VerifiedLauncher, classify_meta_key,
+    AttachError, Attachment, AuthorityChanged, AuthorityDigest, AuthorityPart, JsonKind,
+    MetaKeyClass, SandboxState, VerifiedLauncher, classify_meta_key,
     digest::FieldDigest,
     meta::{self, Member},
     meta_key,
@@ -164,51 +164,58 @@ impl CapturedAuthority {
         digest.finish()
     }
 
-    /// Builds `params._meta` of a `tools/call` (of no other request): what the caller wants to
-    /// send, then the host's own `extra` entries, then, for an opted-in server with a state, the
-    /// state under both names and the launcher.
+    /// Builds `params._meta` of a `tools/call` as one value: [`attachment`](Self::attachment),
+    /// written out. The result is one line.
+    ///
+    /// # Errors
+    ///
+    /// [`AttachError`], for the reasons of [`attachment`](Self::attachment).
+    pub fn attach(
+        &self,
+        caller_meta: Option<&RawValue>,
+        extra: &[(&str, &RawValue)],
+    ) -> Result<Box<RawValue>, AttachError> {
+        self.attachment(caller_meta, extra)?.to_raw()
+    }
+
+    /// The entries of `params._meta` of a `tools/call` (of no other request): what the caller wants
+    /// to send, then the host's own `extra` entries, then, for an opted-in server with a state, the
+    /// state under both names and the launcher. Nothing is copied, and the state is not read.
     ///
     /// The caller's values for the three sandbox keys, and for any key in `extra`, are dropped,
     /// duplicates and escaped spellings included. Every other entry stays as written and in order.
-    /// The result is one line.
     ///
     /// # Errors
     ///
     /// [`AttachError`] when the caller's `_meta` is not an object or holds a key that is not the
     /// caller's to set ([`classify_meta_key`]), when `extra` names a sandbox key or a key twice, or
     /// when the file at the launcher's path is no longer the one captured.
-    pub fn attach(
-        &self,
-        caller_meta: Option<&RawValue>,
-        extra: &[(&str, &RawValue)],
-    ) -> Result<Box<RawValue>, AttachError> {
+    pub fn attachment<'a>(
+        &'a self,
+        caller_meta: Option<&'a RawValue>,
+        extra: &'a [(&'a str, &'a RawValue)],
+    ) -> Result<Attachment<'a>, AttachError> {
         check_extra(extra)?;
         let caller_text = caller_meta.map_or("{}", RawValue::get);
-        let mut object = ObjectWriter::default();
+        let mut carried = Vec::new();
         for member in caller_members(caller_text)? {
             if is_carried(&member, extra)? {
-                object.raw(member.raw_key, member.value.get());
+                carried.push((member.raw_key, member.value));
             }
         }
-        for (key, value) in extra {
-            object.entry(key, value.get());
-        }
-        self.write_sandbox_entries(&mut object)?;
-        object.finish()
-    }
-
-    fn write_sandbox_entries(&self, object: &mut ObjectWriter) -> Result<(), AttachError> {
-        let Some(state) = self.state().filter(|_| self.opt_in()) else {
-            return Ok(());
+        let state = self.state().filter(|_| self.opt_in());
+        let launcher = match self.launcher().filter(|_| state.is_some()) {
+            Some(verified) => Some(launcher_entry(verified)?),
+            None => None,
         };
-        object.entry(STATE_KEY, state.as_str());
-        object.entry(STATE_ALIAS_KEY, state.as_str());
-        if let Some(verified) = self.launcher() {
-            verified.still_same().map_err(|source| AttachError::Launcher { source })?;
-            object.entry(LAUNCHER_KEY, &verified.launcher().to_json());
-        }
-        Ok(())
+        Ok(Attachment { carried, extra, state, launcher })
     }
+}
+
+fn launcher_entry(verified: &VerifiedLauncher) -> Result<Box<RawValue>, AttachError> {
+    verified.still_same().map_err(|source| AttachError::Launcher { source })?;
+    let json = verified.launcher().to_json();
+    json.map_err(|source| AttachError::CallerNotJson { source })
 }
 
 fn check_extra(extra: &[(&str, &RawValue)]) -> Result<(), AttachError> {
@@ -246,28 +253,6 @@ fn is_carried(member: &Member<'_>, extra: &[(&str, &RawValue)]) -> Result<bool, 
             Err(AttachError::CallerReservedKey { key: member.key.clone().into_owned() })
         }
         _ => Ok(extra.iter().all(|(key, _)| *key != member.key)),
-    }
-}
-
-/// Writes one object, its fragments as given except for line breaks.
-#[derive(Default)]
-struct ObjectWriter(String);
-
-impl ObjectWriter {
-    fn entry(&mut self, key: &str, value: &str) {
-        self.raw(&serde_json::Value::from(key).to_string(), value);
-    }
-
-    fn raw(&mut self, raw_key: &str, value: &str) {
-        self.0.push(if self.0.is_empty() { '{' } else { ',' });
-        self.0.push_str(raw_key);
-        self.0.push(':');
-        self.0.push_str(&meta::without_line_breaks(value));
-    }
-
-    fn finish(mut self) -> Result<Box<RawValue>, AttachError> {
-        self.0.push_str(if self.0.is_empty() { "{}" } else { "}" });
-        RawValue::from_string(self.0).map_err(|source| AttachError::CallerNotJson { source })
     }
 }
 

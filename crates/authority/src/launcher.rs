@@ -1,9 +1,12 @@
 //! The program that enforces a state: its path, and whether that path can be relied on.
 
 use std::{
+    collections::BTreeMap,
     fmt,
     path::{Path, PathBuf},
 };
+
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::LauncherFault;
 
@@ -51,8 +54,8 @@ impl SandboxLauncher {
     }
 
     /// The value of the `_meta` entry: `{"codexExecutable":"…"}`.
-    pub(crate) fn to_json(&self) -> String {
-        serde_json::json!({ "codexExecutable": self.0 }).to_string()
+    pub(crate) fn to_json(&self) -> Result<Box<RawValue>, serde_json::Error> {
+        to_raw_value(&BTreeMap::from([("codexExecutable", &self.0)]))
     }
 }
 

@@ -83,6 +83,7 @@
 //! so that no text can end a line-delimited frame.
 #![forbid(unsafe_code)]
 
+mod attachment;
 mod captured;
 mod consumer;
 mod digest;
@@ -93,6 +94,7 @@ mod meta_key;
 mod opt_in;
 mod state;
 
+pub use attachment::{Attachment, EntryName};
 pub use captured::{AuthorityParts, CapturedAuthority, CredentialPin, EnvironmentId, ServerReach};
 pub use consumer::call::CallAuthority;
 pub use consumer::command::{ALLOWED_ENVIRONMENT, MAXIMUM_ARGUMENT_BYTES, SandboxedCommand};

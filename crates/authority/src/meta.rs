@@ -13,7 +13,7 @@ pub(crate) struct Member<'a> {
     /// The key after unescaping; what is not valid Unicode (a lone surrogate) is replaced by U+FFFD.
     pub(crate) key: Cow<'a, str>,
     /// The key as written, quotes included.
-    pub(crate) raw_key: &'a str,
+    pub(crate) raw_key: &'a RawValue,
     /// The value as written, without the whitespace around it.
     pub(crate) value: &'a RawValue,
 }
@@ -47,12 +47,8 @@ impl<'de> Visitor<'de> for Members {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut members = Vec::new();
         while let Some((key, value)) = map.next_entry::<&RawValue, &RawValue>()? {
-            let raw_key = key.get();
-            members.push(Member {
-                key: unescape(raw_key).map_err(de::Error::custom)?,
-                raw_key,
-                value,
-            });
+            let text = unescape(key.get()).map_err(de::Error::custom)?;
+            members.push(Member { key: text, raw_key: key, value });
         }
         Ok(members)
     }
@@ -92,7 +88,7 @@ mod tests {
         let found: Vec<_> = members(text)
             .unwrap()
             .into_iter()
-            .map(|member| (member.key.into_owned(), member.raw_key, member.value.get()))
+            .map(|member| (member.key.into_owned(), member.raw_key.get(), member.value.get()))
             .collect();
         let expected = [
             ("a/b", r#""a\/b""#, "[1, 2]"),

@@ -5,6 +5,8 @@
 
 use std::io::Write;
 
+use serde_json::value::RawValue;
+
 use crate::fragment::Fragment;
 use crate::id::RequestId;
 
@@ -88,6 +90,17 @@ pub(crate) fn write_integer(out: &mut Vec<u8>, number: i64) {
     write!(out, "{number}").unwrap_or_default();
 }
 
+/// In valid JSON line breaks stand only between tokens.
+fn write_raw(out: &mut Vec<u8>, value: &RawValue) {
+    let start = out.len();
+    out.extend_from_slice(value.get().as_bytes());
+    if memchr::memchr2(b'\r', b'\n', value.get().as_bytes()).is_some() {
+        for byte in out.iter_mut().skip(start).filter(|byte| matches!(byte, b'\r' | b'\n')) {
+            *byte = b' ';
+        }
+    }
+}
+
 fn open_request(out: &mut Vec<u8>, id: &RequestId, method: &str) {
     out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
     id.encode(out);
@@ -136,6 +149,24 @@ impl<'a> ObjectWriter<'a> {
         self.out.extend_from_slice(value.as_str().as_bytes());
     }
 
+    /// Adds a member whose value is a raw value; line breaks between its tokens become spaces.
+    pub fn raw(&mut self, name: &str, value: &RawValue) {
+        self.name(name);
+        write_raw(self.out, value);
+    }
+
+    /// Adds a member whose name stands as it was spelled elsewhere, `name` being a JSON string. Any
+    /// other value becomes the string of its text.
+    pub fn raw_spelled(&mut self, name: &RawValue, value: &RawValue) {
+        if !name.get().starts_with('"') {
+            return self.raw(name.get(), value);
+        }
+        self.separate();
+        self.out.extend_from_slice(name.get().as_bytes());
+        self.out.push(b':');
+        write_raw(self.out, value);
+    }
+
     /// Adds a member that is an object.
     pub fn object(&mut self, name: &str, build: impl FnOnce(&mut ObjectWriter<'_>)) {
         self.name(name);
@@ -157,11 +188,15 @@ impl<'a> ObjectWriter<'a> {
         self.out.push(b']');
     }
 
-    fn name(&mut self, name: &str) {
+    fn separate(&mut self) {
         if !self.first {
             self.out.push(b',');
         }
         self.first = false;
+    }
+
+    fn name(&mut self, name: &str) {
+        self.separate();
         write_string(self.out, name);
         self.out.push(b':');
     }
@@ -170,6 +205,19 @@ impl<'a> ObjectWriter<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn raw_members_keep_their_spelling_on_one_line() {
+        let raw = |text: &str| RawValue::from_string(text.to_owned()).unwrap();
+        let text = line(|out| {
+            let mut object = ObjectWriter::open(out);
+            object.raw("a\n", &raw("[1.0,\r\n\"\\n\"]"));
+            object.raw_spelled(&raw(r#""\u0062""#), &raw("{\n}"));
+            object.raw_spelled(&raw("[\n]"), &raw("-0"));
+            object.close();
+        });
+        assert_eq!(text, r#"{"a\n":[1.0,  "\n"],"\u0062":{ },"[\n]":-0}"#);
+    }
 
     fn line(write: impl FnOnce(&mut Vec<u8>)) -> String {
         let mut out = Vec::new();

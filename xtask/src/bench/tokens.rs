@@ -1,4 +1,4 @@
-//! What a token costs that is in memory and fresh.
+//! What a call carries: a token that is in memory and fresh, and an authority.
 
 use std::process::Command;
 
@@ -10,18 +10,25 @@ use crate::workspace::Workspace;
 /// Without a lock that I/O is done under, and without a look into any store.
 const MOST_NANOSECONDS: f64 = 1000.0;
 
+/// A state of 10 KiB is copied, not read.
+const MOST_TO_ATTACH: f64 = 2000.0;
+
 /// Reads of one source: alone, and from several threads while it is refreshed without end.
 pub(super) fn reads(workspace: &Workspace) -> Outcome<Vec<Row>> {
     let reads = example(workspace, "plenipo-credentials", "token_reads")?;
     let company = example(workspace, "plenipo-enterprise", "company_token")?;
-    let row = |name, said: &str, key: &str| {
+    let attach = example(workspace, "plenipo-authority", "attach_state")?;
+    let within = |name, said: &str, key: &str, most| {
         let ours = number_after(said, key)?;
-        Ok(Row { name, ours, unit: "ns", against: Against::Most(MOST_NANOSECONDS) })
+        Ok(Row { name, ours, unit: "ns", against: Against::Most(most) })
     };
+    let row = |name, said: &str, key: &str| within(name, said, key, MOST_NANOSECONDS);
     Ok(vec![
         row("token", &reads, "alone_ns=")?,
         row("token while refreshed", &reads, "busy_ns=")?,
         row("token of a company", &company, "warm_ns=")?,
+        within("authority attached", &attach, "state_ns=", MOST_TO_ATTACH)?,
+        within("authority attached, with a launcher", &attach, "launcher_ns=", MOST_TO_ATTACH)?,
     ])
 }
 

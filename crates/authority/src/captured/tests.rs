@@ -1,4 +1,5 @@
 use super::*;
+use crate::{LAUNCHER_KEY, STATE_ALIAS_KEY, STATE_KEY};
 
 fn raw(text: &str) -> Box<RawValue> {
     RawValue::from_string(text.to_owned()).unwrap()

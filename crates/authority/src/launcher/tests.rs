@@ -54,7 +54,7 @@ fn launcher_path_is_absolute_utf8_and_present() {
 #[test]
 fn launcher_value_is_exactly_one_member() {
     let launcher = SandboxLauncher::new(Path::new("/opt/a \"b\"\n/c")).unwrap();
-    assert_eq!(launcher.to_json(), r#"{"codexExecutable":"/opt/a \"b\"\n/c"}"#);
+    assert_eq!(launcher.to_json().unwrap().get(), r#"{"codexExecutable":"/opt/a \"b\"\n/c"}"#);
 }
 
 #[test]

@@ -4,6 +4,8 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use plenipo_authority::{Attachment, EntryName};
+use plenipo_wire::encode::ObjectWriter;
 use plenipo_wire::protocol::{extensions, meta, methods};
 use plenipo_wire::{Fragment, RawValue, RequestId};
 
@@ -135,8 +137,7 @@ impl<'a> Flight<'a> {
         if let Some(asker) = self.asker.as_ref().filter(|_| self.connection.modern().is_none()) {
             peer.pending.attend(id, asker.clone());
         }
-        let queued = self.meta(id).and_then(|meta| self.queue(id, tool, meta.as_ref(), retry));
-        let mut outgoing = match queued {
+        let mut outgoing = match self.queue(id, tool, retry) {
             Ok(outgoing) => outgoing,
             Err(fault) => {
                 peer.pending.forget(id);
@@ -167,43 +168,14 @@ impl<'a> Flight<'a> {
         }
     }
 
-    /// `_meta`: the caller's entries, then the era's, the progress token, the authority's.
-    fn meta(&self, id: i64) -> Result<Option<Fragment>, Fault> {
+    fn queue(&self, id: i64, tool: &Tool, retry: &Retry) -> Result<Outgoing<'a>, Fault> {
         let request = self.request;
-        let authority = &request.authority;
-        let sends_state = authority.opt_in() && authority.state().is_some();
-        let modern = self.connection.modern();
-        if request.meta.is_none() && request.progress.is_none() && modern.is_none() && !sends_state
-        {
-            return Ok(None);
-        }
         let token = RequestId::Number(id).to_fragment();
         let level = request.log_level.map(|level| Fragment::string(level.as_str()));
-        let mut extra: Vec<(&str, &RawValue)> = Vec::with_capacity(5);
-        let capabilities = self.capabilities.as_ref();
-        for (name, value) in modern.iter().flat_map(|modern| modern.entries(capabilities)) {
-            extra.push((name, value.as_raw()));
-        }
-        if request.progress.is_some() {
-            extra.push((meta::PROGRESS_TOKEN, token.as_raw()));
-        }
-        // An older server was told before.
-        if let Some(level) = level.as_ref().filter(|_| modern.is_some()) {
-            extra.push((meta::LOG_LEVEL, level.as_raw()));
-        }
+        let extra = self.host_entries(&token, level.as_ref());
         let caller = request.meta.as_ref().map(Fragment::as_raw);
-        let attached = authority.attach(caller, &extra).map_err(Fault::Attach)?;
-        Ok(Some(Fragment::from(attached)))
-    }
-
-    fn queue(
-        &self,
-        id: i64,
-        tool: &Tool,
-        meta: Option<&Fragment>,
-        retry: &Retry,
-    ) -> Result<Outgoing<'a>, Fault> {
-        let request = self.request;
+        let meta = request.authority.attachment(caller, &extra).map_err(Fault::Attach)?;
+        let has_meta = caller.is_some() || !meta.is_empty();
         let asks_for_task = request.takes_task && self.connection.has_legacy_tasks(tool);
         let mut outgoing = self.connection.peer.queue(id, methods::TOOLS_CALL, |params| {
             params.string("name", &request.tool);
@@ -214,12 +186,34 @@ impl<'a> Flight<'a> {
             if asks_for_task {
                 params.object("task", |_| {});
             }
-            if let Some(meta) = meta {
-                params.fragment("_meta", meta);
+            if has_meta {
+                params.object("_meta", |object| write_entries(object, &meta));
             }
         })?;
         outgoing.name = Some(&request.tool);
         Ok(outgoing)
+    }
+
+    /// The host's own entries of `_meta`: the era's and the progress token.
+    fn host_entries<'e>(
+        &'e self,
+        token: &'e Fragment,
+        level: Option<&'e Fragment>,
+    ) -> Vec<(&'e str, &'e RawValue)> {
+        let modern = self.connection.modern();
+        let mut entries: Vec<(&str, &RawValue)> = Vec::new();
+        let capabilities = self.capabilities.as_ref();
+        for (name, value) in modern.into_iter().flat_map(|modern| modern.entries(capabilities)) {
+            entries.push((name, value.as_raw()));
+        }
+        if self.request.progress.is_some() {
+            entries.push((meta::PROGRESS_TOKEN, token.as_raw()));
+        }
+        // An older server was told before.
+        if let Some(level) = level.filter(|_| modern.is_some()) {
+            entries.push((meta::LOG_LEVEL, level.as_raw()));
+        }
+        entries
     }
 
     /// Waits for the answer, the end of patience or a cancellation.
@@ -279,5 +273,14 @@ impl<'a> Flight<'a> {
     /// A person was asked for so long between two rounds.
     pub(super) fn spent_asking(&self, time: Duration) {
         self.patience.spent_asking(time);
+    }
+}
+
+fn write_entries(object: &mut ObjectWriter<'_>, meta: &Attachment<'_>) {
+    for (name, value) in meta.entries() {
+        match name {
+            EntryName::Written(name) => object.raw_spelled(name, value),
+            EntryName::Plain(name) => object.raw(name, value),
+        }
     }
 }
