@@ -16,6 +16,7 @@ pub struct Attachment<'a> {
 
 /// The name of one entry.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::exhaustive_enums, reason = "whoever writes entries has to write each kind")]
 pub enum EntryName<'a> {
     /// A JSON string as the caller spelled it, quotes included.
     Written(&'a RawValue),

@@ -18,3 +18,4 @@ mod identity;
 mod registration;
 mod secrets;
 mod sign_in;
+mod signatures;
