@@ -276,7 +276,7 @@ fn of_project(
     }
     let is_written = |(name, source): &(String, HeaderValueSource)| match source {
         HeaderValueSource::Written(value) => {
-            name.eq_ignore_ascii_case("authorization") && value.is_literal()
+            name.eq_ignore_ascii_case("authorization") && !is_scheme(&value.own_text())
         }
         HeaderValueSource::Variable(_) => false,
     };
@@ -291,6 +291,12 @@ fn of_project(
         return Err(fault);
     }
     Ok(read)
+}
+
+/// What may stand before a variable in `Authorization`: a scheme, and nothing that could be a credential.
+fn is_scheme(text: &str) -> bool {
+    let known = ["", "Basic", "Bearer", "DPoP", "Token"];
+    known.iter().any(|scheme| scheme.eq_ignore_ascii_case(text.trim()))
 }
 
 fn server_name(name: &str, place: &Place<'_>) -> Result<ServerName, ConfigError> {

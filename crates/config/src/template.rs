@@ -162,6 +162,15 @@ impl Template {
         self.parts.iter().all(|part| matches!(part, Part::Literal(_)))
     }
 
+    /// What it says whatever is filled in: the text around the variables, and their defaults.
+    pub(crate) fn own_text(&self) -> String {
+        let texts = self.parts.iter().filter_map(|part| match part {
+            Part::Literal(text) | Part::Variable { default: Some(text), .. } => Some(text),
+            _ => None,
+        });
+        texts.map(|text| text.expose().as_str()).collect()
+    }
+
     /// The text with its placeholders filled in, once.
     ///
     /// # Errors

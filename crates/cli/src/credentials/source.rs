@@ -10,6 +10,7 @@ use plenipo_config::TextSource;
 use plenipo_connect::ServerName;
 use plenipo_connect::oauth::{AssertionSource, GrantError, Granting};
 use plenipo_redact::Secret;
+use rustix::fs::{Mode, OFlags};
 
 use super::is_private;
 use crate::env;
@@ -73,7 +74,10 @@ fn read(source: &TextSource, check: Check<'_>) -> Result<Secret<String>, SourceF
 fn of_file(path: &Path, check: Check<'_>) -> Result<String, SourceFault> {
     let fault = |reason: String| SourceFault { place: file(path), reason, hint: None };
     let unreadable = |error: std::io::Error| fault(format!("cannot be read: {error}"));
-    let opened = File::open(path).map_err(unreadable)?;
+    // Without waiting for somebody to write into a FIFO.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let opened = rustix::fs::open(path, flags, Mode::empty());
+    let opened = File::from(opened.map_err(|errno| unreadable(errno.into()))?);
     let metadata = opened.metadata().map_err(unreadable)?;
     if !metadata.is_file() {
         return Err(fault("is no regular file".to_owned()));

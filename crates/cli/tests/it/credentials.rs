@@ -125,6 +125,11 @@ fn what_a_store_needs_is_asked_for_when_a_token_is() {
         ))
     };
     let path = secret.display().to_string();
+    let pipe = bench.fixture.file("pipe", "");
+    fs::remove_file(&pipe).unwrap();
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    let pipe = pipe.display().to_string();
     for (key, value, expected) in [
         (
             "passphrase_env_var",
@@ -133,6 +138,7 @@ fn what_a_store_needs_is_asked_for_when_a_token_is() {
         ),
         ("key_env_var", "PATH", "the key is not 32 bytes in hexadecimal or base64"),
         ("passphrase_file", &path, "others may not have access"),
+        ("passphrase_file", &pipe, "is no regular file"),
     ] {
         fs::set_permissions(&secret, fs::Permissions::from_mode(0o644)).unwrap();
         let config = sealed_by(key, value);

@@ -204,14 +204,21 @@ fn a_project_holds_no_credential_itself() {
         let config = parse(&text, "plenipo.toml", origin).unwrap();
         config.servers[&ServerName::new("x").unwrap()].clone().map_err(|fault| fault.to_string())
     };
-    for name in ["Authorization", "authorization"] {
-        let written = format!("http_headers = {{ {name} = \"Bearer hunter2\" }}");
+    for (name, value) in [
+        ("Authorization", "Bearer hunter2"),
+        ("authorization", "Bearer hunter2"),
+        ("Authorization", "Bearer ${NOBODY_SETS_THIS:-hunter2}"),
+        ("Authorization", "Bearer hunter2${HOME:-}"),
+        ("Authorization", "${SCHEME}hunter2"),
+    ] {
+        let written = format!("http_headers = {{ {name} = \"{value}\" }}");
         assert!(read(&written, Origin::User).is_ok());
         let fault = read(&written, Origin::Project).unwrap_err();
         assert!(fault.contains("holds a credential") && !fault.contains("hunter2"), "{fault}");
     }
     for fine in [
         "http_headers = { Authorization = \"Bearer ${TOKEN}\" }",
+        "http_headers = { Authorization = \"${TOKEN:-}\" }",
         "env_http_headers = { Authorization = \"TOKEN\" }",
         "bearer_token_env_var = \"TOKEN\"",
         "http_headers = { X-Team = \"blue\" }",
