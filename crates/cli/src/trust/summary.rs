@@ -141,44 +141,31 @@ fn http_lines(http: &HttpSettings, directory: &Path) -> Vec<Line> {
         lines.push(("in", visible(&directory.to_string_lossy())));
         names.extend(helper.iter().flat_map(Template::variables));
     }
-    lines.extend(sign_in_lines(&http.oauth));
-    names.extend(secrets(&http.oauth).filter_map(|(_, source)| match source {
-        TextSource::Variable(name) => Some(name.as_str()),
-        _ => None,
-    }));
+    lines.extend(sign_in_lines(&http.oauth, &mut names));
     lines.extend(taken(names.into_iter()));
     lines
 }
 
 /// Who would get which secret for what. Without an issuer that is whoever the server names.
-fn sign_in_lines(oauth: &OAuthConfig) -> Vec<Line> {
+fn sign_in_lines<'o>(oauth: &'o OAuthConfig, names: &mut Vec<&'o str>) -> Vec<Line> {
     let issuer = oauth.issuer.as_ref().map(|issuer| visible(issuer.as_str()));
     let issuer = issuer.unwrap_or_else(|| "whoever the server names as its issuer".to_owned());
     let mut lines = Vec::new();
-    for (what, source) in secrets(oauth) {
-        let source = match source {
-            TextSource::Variable(name) => format!("${{{}}}", visible(name)),
-            TextSource::File(path) => visible(&path.to_string_lossy()),
-            _ => "a source that this version does not show".to_owned(),
-        };
-        lines.push(("sends", format!("{what} {source} to {issuer}")));
+    for (what, source) in [
+        ("the client secret", &oauth.client_secret),
+        ("what is signed with the key", &oauth.private_key),
+        ("the assertion", &oauth.assertion),
+    ] {
+        // A project's file names no other source.
+        let Some(TextSource::Variable(name)) = source else { continue };
+        lines.push(("sends", format!("{what} ${{{}}} to {issuer}", visible(name))));
+        names.push(name);
     }
     if let Some(client) = &oauth.client_id {
         lines.push(("signs in", format!("as client `{}` at {issuer}", visible(client))));
     }
-    if let Some(scopes) = &oauth.scopes {
-        lines.push(("asks for", visible(&scopes.to_string())));
-    }
+    lines.extend(oauth.scopes.iter().map(|scopes| ("asks for", visible(&scopes.to_string()))));
     lines
-}
-
-fn secrets(oauth: &OAuthConfig) -> impl Iterator<Item = (&'static str, &TextSource)> {
-    let all = [
-        ("the client secret", &oauth.client_secret),
-        ("what is signed with the key", &oauth.private_key),
-        ("the assertion", &oauth.assertion),
-    ];
-    all.into_iter().filter_map(|(what, source)| Some((what, source.as_ref()?)))
 }
 
 fn command_line<'t>(words: impl Iterator<Item = &'t Template>) -> String {
