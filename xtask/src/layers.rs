@@ -24,6 +24,7 @@ const TABLE: &[(&str, &[&str])] = &[
         &["authority", "wire", "schema", "policy", "oauth", "credentials", "enterprise", "redact"],
     ),
     ("server-workspace", &["authority", "wire"]),
+    ("keeper", &["connect", "launch"]),
     ("config", &["connect", "oauth", "redact"]),
     ("gateway", &["connect", "authority", "wire", "oauth", "redact"]),
     ("cli", EVERYTHING),
@@ -45,6 +46,7 @@ const EVERYTHING: &[&str] = &[
     "enterprise",
     "config",
     "connect",
+    "keeper",
     "server-workspace",
     "gateway",
 ];

@@ -19,13 +19,13 @@ use plenipo_connect::{
     Approver, CallOutcome, CallRequest, Cancellation, Canceller, Connection, Endpoint, Fault,
     InputHandler, Member,
 };
+use plenipo_keeper::Keeper;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::arguments::{CallArguments, Global};
 use crate::audit::{Audit, Ending};
 use crate::authority::{self, InForce, ProfileChoice};
 use crate::failure::{Code, Failure};
-use crate::keeper::Keeper;
 use crate::person::{Answers, Given, Person};
 use crate::progress::ProgressLine;
 use crate::reach::Host;

@@ -14,7 +14,6 @@ mod edit;
 mod env;
 mod failure;
 mod guard;
-mod keeper;
 mod man;
 mod memory;
 mod person;

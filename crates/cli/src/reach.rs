@@ -19,11 +19,11 @@ use plenipo_connect::{
     ServerName, StdioCommand, environment,
 };
 use plenipo_credentials::Vault;
+use plenipo_keeper::Keeper;
 
 use crate::arguments::Global;
 use crate::credentials::enterprise::Company;
 use crate::failure::{Code, Failure};
-use crate::keeper::Keeper;
 use crate::memory::Files;
 use crate::settings::Settings;
 use crate::{authority, confined, credentials, env, terminal};

@@ -24,7 +24,7 @@ pub(super) fn open(url: &ElicitationUrl) -> io::Result<()> {
     let mut command = Command::new(OPENER);
     command.arg(url.as_str()).process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    crate::keeper::befriend();
+    plenipo_keeper::befriend();
     let mut child = command.spawn()?;
     // It may run for as long as the browser does.
     std::thread::spawn(move || child.wait());

@@ -15,8 +15,8 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, getpid, pidfd_open, set_child_subreaper, wait,
 };
 
-use super::frame::{Descriptors, Report, receive_request};
-use super::server::keep;
+use crate::frame::{Descriptors, Report, receive_request};
+use crate::server::keep;
 
 /// Between two looks at strays that were killed.
 const SHORTLY: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
@@ -36,7 +36,7 @@ struct Zygote {
 }
 
 /// Serves until the other end of `control` closes and nothing is left.
-pub(super) fn run(control: OwnedFd) -> u8 {
+pub(crate) fn run(control: OwnedFd) -> u8 {
     let control = Some(UnixStream::from(control));
     let (spare, alone_since, keepers) = (None, None, Vec::new());
     let mut zygote = Zygote { control, spare, alone_since, keepers, strays: false };

@@ -15,7 +15,7 @@ use rustix::net::{
 use tokio::io::AsyncReadExt as _;
 
 /// The server's stdin, stdout and stderr, and the socket of its keeper.
-pub(super) type Descriptors = [OwnedFd; 4];
+pub(crate) type Descriptors = [OwnedFd; 4];
 
 const DESCRIPTORS: usize = 4;
 /// Far above what the system lets a program have as arguments and environment.
@@ -24,21 +24,21 @@ const REPORT_BYTES: usize = 5;
 
 /// A server to be started.
 #[derive(Debug)]
-pub(super) struct Request {
-    pub(super) command: StdioCommand,
-    pub(super) descriptors: Descriptors,
+pub(crate) struct Request {
+    pub(crate) command: StdioCommand,
+    pub(crate) descriptors: Descriptors,
 }
 
 /// To the keeper of one server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Order {
+pub(crate) enum Order {
     Terminate,
     Kill,
 }
 
 /// From the keeper of one server.
 #[derive(Debug)]
-pub(super) enum Report {
+pub(crate) enum Report {
     Started,
     Refused(io::Error),
     /// The server itself; `alone` when nothing of it is left.
@@ -50,27 +50,27 @@ pub(super) enum Report {
 
 /// Reads reports as they come.
 #[derive(Debug)]
-pub(super) struct Reader {
+pub(crate) struct Reader {
     socket: tokio::net::UnixStream,
     bytes: [u8; REPORT_BYTES],
     filled: usize,
 }
 
 impl Order {
-    pub(super) fn byte(self) -> u8 {
+    pub(crate) fn byte(self) -> u8 {
         match self {
             Self::Terminate => b't',
             Self::Kill => b'k',
         }
     }
 
-    pub(super) fn from_byte(byte: u8) -> Option<Self> {
+    pub(crate) fn from_byte(byte: u8) -> Option<Self> {
         [Self::Terminate, Self::Kill].into_iter().find(|order| order.byte() == byte)
     }
 }
 
 impl Report {
-    pub(super) fn write(&self, socket: &mut UnixStream) -> io::Result<()> {
+    pub(crate) fn write(&self, socket: &mut UnixStream) -> io::Result<()> {
         let (tag, number) = match self {
             Self::Started => (b's', 0),
             Self::Refused(error) => (b'r', error.raw_os_error().unwrap_or(22)), // EINVAL: a NUL inside
@@ -94,12 +94,12 @@ impl Report {
 }
 
 impl Reader {
-    pub(super) fn new(socket: tokio::net::UnixStream) -> Self {
+    pub(crate) fn new(socket: tokio::net::UnixStream) -> Self {
         Self { socket, bytes: [0; REPORT_BYTES], filled: 0 }
     }
 
     /// The next report; `None` when the keeper is gone. May be dropped at any point.
-    pub(super) async fn next(&mut self) -> io::Result<Option<Report>> {
+    pub(crate) async fn next(&mut self) -> io::Result<Option<Report>> {
         while let Some(rest @ [_, ..]) = self.bytes.get_mut(self.filled..) {
             match self.socket.read(rest).await? {
                 0 => return Ok(None),
@@ -112,7 +112,7 @@ impl Reader {
 }
 
 /// Sends a request: its length with the descriptors, then its text.
-pub(super) fn send_request(
+pub(crate) fn send_request(
     socket: &mut UnixStream,
     command: &StdioCommand,
     descriptors: Descriptors,
@@ -132,7 +132,7 @@ pub(super) fn send_request(
 }
 
 /// The next request; `None` when nobody is left to send one.
-pub(super) fn receive_request(socket: &mut UnixStream) -> io::Result<Option<Request>> {
+pub(crate) fn receive_request(socket: &mut UnixStream) -> io::Result<Option<Request>> {
     let mut head = [0; 4];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);

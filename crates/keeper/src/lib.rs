@@ -1,7 +1,8 @@
+#![forbid(unsafe_code)]
 //! Keeps local servers, so that none of them and nothing they started outlives its use.
 //!
 //! ```text
-//! plenipo ── control ── keeper ─┬─ keeper of server A ─ A ─ whatever A starts
+//! program ── control ── keeper ─┬─ keeper of server A ─ A ─ whatever A starts
 //!    │                          └─ keeper of server B ─ B ─ …
 //!    └─ one socket for each server ──────┘
 //! ```
@@ -54,13 +55,13 @@ const SHORTLY: Duration = Duration::from_millis(2);
 static BEFRIENDED: AtomicBool = AtomicBool::new(false);
 
 /// A program is about to be started that may outlive this one, such as a browser.
-pub(crate) fn befriend() {
+pub fn befriend() {
     BEFRIENDED.store(true, Ordering::Relaxed);
 }
 
 /// Starts servers below a process that outlives this one. Dropping it, and every server, waits for the end of all.
 #[derive(Debug, Clone)]
-pub(crate) struct Keeper(Arc<Control>);
+pub struct Keeper(Arc<Control>);
 
 #[derive(Debug)]
 struct Control {
@@ -76,7 +77,7 @@ impl Keeper {
     ///
     /// # Errors
     /// When this process has more than one thread, or the system refuses.
-    pub(crate) fn start() -> io::Result<Self> {
+    pub fn start() -> io::Result<Self> {
         let (ours, theirs) = UnixStream::pair()?;
         ours.set_write_timeout(Some(SENDING))?;
         // What a killed keeper loses comes to us; where that is not possible it is lost.

@@ -14,7 +14,7 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, getpid, pidfd_open, set_child_subreaper, wait,
 };
 
-use super::frame::{Order, Report, Request};
+use crate::frame::{Order, Report, Request};
 
 /// From the loss of who used the server to SIGKILL.
 const GRACE: Duration = Duration::from_millis(300);
@@ -45,7 +45,7 @@ enum Phase {
 
 /// Starts the server and stays until nothing of it is left. One thread does it all: it can wait for orders and for ends
 /// at the same time, and starting another one would cost as much as starting a server.
-pub(super) fn keep(request: Request) -> u8 {
+pub(crate) fn keep(request: Request) -> u8 {
     let Request { command, descriptors: [stdin, stdout, stderr, socket] } = request;
     let mut socket = UnixStream::from(socket);
     #[expect(clippy::disallowed_methods, reason = "servers of the command line start here")]
