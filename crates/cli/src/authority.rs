@@ -46,7 +46,18 @@ pub(crate) fn in_force_elsewhere(
     place: &EnvironmentSettings,
     directory: Option<&Path>,
 ) -> Result<Option<InForce>, Failure> {
-    let Some(cwd) = choice.directory.or(directory).filter(|cwd| cwd.is_absolute()) else {
+    let cwd = choice.directory.or(directory).filter(|cwd| cwd.is_absolute());
+    let Some(cwd) = cwd else {
+        if let Some(name) = choice.name.or(place.permissions.as_deref()) {
+            let message = format!(
+                "profile `{name}` cannot go to environment `{}`: it has no `cwd` that a policy can name",
+                place.id
+            );
+            return Err(Failure::usage(message).with_hint(format!(
+                "set `cwd` in [environments.{}], or name a directory over there with -C",
+                place.id
+            )));
+        }
         terminal::warn(&format!(
             "no sandbox policy is sent to environment `{}`: it has no `cwd` that a policy can name",
             place.id

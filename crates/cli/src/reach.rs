@@ -127,7 +127,7 @@ impl Reachable {
         };
         let Some(id) = self.config.as_ref().and_then(|config| config.environment_id.as_ref())
         else {
-            if local && !settings.has_local_environment() {
+            if local && !settings.has_local_environment()? {
                 let message = format!(
                     "server `{}` requires a local environment, which is switched off",
                     self.name

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 use plenipo_config::ConfigError;
 use plenipo_config::{
-    Config, CredentialsConfig, EnvironmentPolicy, EnvironmentSettings, IdentityProviderConfig,
-    Origin, ServerConfig, parse,
+    Config, CredentialsConfig, Defined, EnvironmentPolicy, EnvironmentSettings,
+    IdentityProviderConfig, Origin, ServerConfig, parse,
 };
 use plenipo_connect::ServerName;
 use plenipo_connect::environment::EnvironmentId;
@@ -51,6 +51,7 @@ impl Settings {
     /// was named has to exist. `directory` is `-C`, else the current one: the project's.
     pub(crate) fn load_in(given: Option<&Path>, directory: Option<&Path>) -> Result<Self, Failure> {
         let mut settings = Self::of_user(given)?;
+        settings.check_names()?;
         let found = match directory {
             Some(directory) => Some(directory.to_path_buf()),
             None => env::current_directory().ok(),
@@ -156,6 +157,22 @@ impl Settings {
         Ok(())
     }
 
+    /// What names a profile or an environment that nobody defines cannot be used.
+    fn check_names(&mut self) -> Result<(), Failure> {
+        if !self.layers.iter().any(|(_, config)| config.has_names()) {
+            return Ok(());
+        }
+        // A fault in the profiles themselves is told when one is used.
+        let Ok(tables) = self.permissions() else { return Ok(()) };
+        let defined = defined(&tables, self.layers.iter().map(|(_, config)| config));
+        for (_, config) in &mut self.layers {
+            if let Some(fault) = config.check_names(&defined).into_iter().next() {
+                return Err(fault.into());
+            }
+        }
+        Ok(())
+    }
+
     fn add_project(&mut self, file: ProjectFile) -> Result<(), Failure> {
         let project = Project::judge(file, &self.taken(), &self.permissions()?)?;
         self.notices.extend(project.notices());
@@ -217,9 +234,11 @@ impl Settings {
         found.map(|settings| settings.as_ref().map_err(ConfigError::clone))
     }
 
-    /// Whether servers can run on this machine. Who says no is obeyed.
-    pub(crate) fn has_local_environment(&self) -> bool {
-        self.layers.iter().all(|(_, config)| config.local_environment)
+    /// Whether servers can run on this machine. Who says no is obeyed, and nobody who says what it is instead.
+    pub(crate) fn has_local_environment(&self) -> Result<bool, ConfigError> {
+        let local = EnvironmentId::local();
+        self.environment(&local).transpose()?;
+        Ok(self.layers.iter().all(|(_, config)| config.local_environment))
     }
 
     /// Names of servers that may be used, strongest layer first; a name may come twice.
@@ -279,4 +298,13 @@ impl Settings {
         }
         Ok(tables)
     }
+}
+
+/// What files may name, by the profiles that there are and the files with environments.
+pub(crate) fn defined<'a>(
+    tables: &PermissionTables,
+    configs: impl IntoIterator<Item = &'a Config>,
+) -> Defined {
+    let profiles = Defined::new(tables.choices().map(str::to_owned));
+    configs.into_iter().fold(profiles, Defined::with_environments_of)
 }

@@ -16,7 +16,7 @@ use crate::server::{
     HeaderValueSource, HttpSettings, ServerConfig, ServerState, StdioSettings, TransportSettings,
 };
 use crate::template::{Template, TemplateFault};
-use crate::{ApprovalSettings, Origin, approval, helper, http, places};
+use crate::{ApprovalSettings, Origin, approval, helper, http, names, places};
 use plenipo_connect::environment::EnvironmentId;
 use plenipo_connect::{RestartPolicy, ToolFilter};
 
@@ -303,10 +303,11 @@ impl<'a> Draft<'a> {
         }
         let enterprise = self.managed(place)?;
         if is_http && self.environment.is_some() {
-            self.not_yet.push("`environment_id` of a server with `url`".to_owned());
+            self.reasons.push(places::URL_ELSEWHERE.to_owned());
         }
         self.check_directory(place)?;
-        let warnings = self.warnings();
+        let (warnings, id) = (self.warnings(), self.environment.as_ref());
+        let names = names::of_server(&self.given, self.sandbox.as_deref(), id);
         let state = self.state();
         let transport = match (self.url, self.command) {
             (Some(url), None) => TransportSettings::Http(HttpSettings {
@@ -346,6 +347,7 @@ impl<'a> Draft<'a> {
             file: place.file.to_owned(),
             line: place.line(),
             warnings,
+            names,
         })
     }
 

@@ -24,6 +24,9 @@
 //! | `environments.NAME` | [`EnvironmentSettings`] | managed, user |
 //! | `mcp_servers.NAME` | [`ServerConfig`] | any; with `auth = "enterprise"` managed, user |
 //!
+//! Profiles and environments that are named may be defined in another file: [`Config::check_names`] finds those that
+//! are defined nowhere.
+//!
 //! Of other programs' files, which [`Format`] tells apart, only the servers are read.
 #![forbid(unsafe_code)]
 
@@ -38,6 +41,7 @@ mod helper;
 mod http;
 mod json_document;
 mod keys;
+mod names;
 mod node;
 mod oauth;
 mod places;
@@ -56,6 +60,7 @@ pub use enterprise::{EnterpriseConfig, IdentityProviderConfig};
 pub use environment::{EnvironmentPolicy, Inherit};
 pub use error::ConfigError;
 pub use format::Format;
+pub use names::Defined;
 pub use oauth::{GrantKind, OAuthConfig};
 pub use places::EnvironmentSettings;
 use plenipo_redact::Secret;
@@ -121,6 +126,8 @@ pub struct Config {
     pub warnings: Vec<ConfigError>,
     text: Secret<String>,
     has_permissions: bool,
+    /// Profiles that are named outside of servers and environments.
+    names: Vec<names::Use>,
 }
 
 impl Config {

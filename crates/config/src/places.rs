@@ -8,7 +8,7 @@
 //! | `env`, `env_vars` | as for a server: variables of the command itself | none |
 //! | `forward_env` | \[string\]: options that pass on a variable by its name `{name}` | none: servers have none |
 //! | `watchdog` | bool: end the server over there when its input closes; needs `sh` and `cat` there | true |
-//! | `permissions` | name of the profile of calls to servers there | the usual |
+//! | `permissions` | name of the profile of calls to servers there; needs a `cwd`, here or there | the usual |
 //! | `startup_timeout_sec`, `tool_timeout_sec` | seconds, for servers without their own | the usual |
 //!
 //! `local` is this machine; its only key is `enabled`.
@@ -19,12 +19,14 @@ use std::time::Duration;
 
 use plenipo_connect::environment::EnvironmentId;
 use plenipo_connect::environment::{self, Environment, NAME, Quoting, VARIABLES};
+use plenipo_connect::text::shown;
 use plenipo_connect::{ConnectOptions, StdioCommand};
 use plenipo_redact::Secret;
 
 use crate::error::ConfigError;
 use crate::format::Format;
 use crate::keys;
+use crate::names::{Kind, Use};
 use crate::node::{Node, Place};
 use crate::scalar::{forwarded, seconds, variable_name};
 use crate::server::program;
@@ -63,6 +65,8 @@ pub struct EnvironmentSettings {
     pub file: String,
     /// Line in it.
     pub line: usize,
+    /// The profile that it names.
+    pub(crate) names: Vec<Use>,
 }
 
 impl EnvironmentSettings {
@@ -99,6 +103,10 @@ impl EnvironmentSettings {
     }
 }
 
+/// Why a server behind a URL has no environment: that is a command which a process is started by.
+pub(crate) const URL_ELSEWHERE: &str = "`environment_id` is for a server with `command`: requests to a `url` leave from this machine, because no HTTP goes \
+     through an environment's command. Remove `environment_id`, or start the server there with `command`";
+
 /// What is said about one environment.
 pub(crate) enum Read {
     /// Whether there is a local one.
@@ -112,7 +120,10 @@ pub(crate) fn read(name: &str, node: &Node, place: &Place<'_>) -> Result<Read, C
         for (key, value) in place.table(node)? {
             let place = place.member(key);
             if key.text != "enabled" {
-                return Err(place.fault("cannot be set: the environment `local` is this machine"));
+                let mut fault =
+                    place.fault("cannot be set: the environment `local` is this machine");
+                fault.hint = Some("give the environment another name".to_owned());
+                return Err(fault);
             }
             enabled = place.boolean(value)?;
         }
@@ -137,11 +148,18 @@ pub(crate) fn read(name: &str, node: &Node, place: &Place<'_>) -> Result<Read, C
         tool_timeout: None,
         file: place.file.to_owned(),
         line: place.line(),
+        names: Vec::new(),
     };
+    let mut given = Vec::new();
     for (key, value) in place.table(node)? {
-        settings.take(&key.text, value, &place.member(key))?;
+        let place = place.member(key);
+        settings.take(&key.text, value, &place)?;
+        given.push((key.text.as_str(), place));
     }
-    settings.check(place)?;
+    settings.check(|key| {
+        let found = given.iter().find(|(given, _)| *given == key);
+        found.map_or_else(|| place.clone(), |(_, place)| place.clone())
+    })?;
     Ok(Read::Other(Box::new(settings)))
 }
 
@@ -149,7 +167,12 @@ impl EnvironmentSettings {
     fn take(&mut self, key: &str, node: &Node, place: &Place<'_>) -> Result<(), ConfigError> {
         match key {
             "command" => {
-                let words = place.array(node)?;
+                let words = place.array(node).map_err(|fault| ConfigError {
+                    hint: Some(
+                        "write its words apart: command = [\"ssh\", \"host\", \"--\"]".to_owned(),
+                    ),
+                    ..fault
+                })?;
                 let words = words.map(|(place, item)| template(place.string(item)?, &place));
                 self.command = words.collect::<Result<_, _>>()?;
             }
@@ -157,7 +180,12 @@ impl EnvironmentSettings {
                 self.quoting = match place.string(node)?.as_str() {
                     "argv" => Quoting::Argv,
                     "posix" => Quoting::Posix,
-                    _ => return Err(place.fault("should be `argv` or `posix`")),
+                    other => {
+                        let found = shown(other);
+                        return Err(
+                            place.fault(format!("should be `argv` or `posix`, found `{found}`"))
+                        );
+                    }
                 };
             }
             "cwd" => self.cwd = Some(directory(place.string(node)?, place)?),
@@ -176,7 +204,11 @@ impl EnvironmentSettings {
                 }
             }
             "watchdog" => self.watchdog = place.boolean(node)?,
-            "permissions" => self.permissions = Some(place.string(node)?),
+            "permissions" => {
+                let name = place.string(node)?;
+                self.names.push(Use::new(Kind::Profile, &name, place));
+                self.permissions = Some(name);
+            }
             "startup_timeout_sec" => self.startup_timeout = Some(seconds(node, place)?),
             "tool_timeout_sec" => self.tool_timeout = Some(seconds(node, place)?),
             unknown => return Err(place.unknown_key(unknown, keys::PLACE.into_iter())),
@@ -184,10 +216,11 @@ impl EnvironmentSettings {
         Ok(())
     }
 
-    /// What cannot be seen in one key.
-    fn check(&self, place: &Place<'_>) -> Result<(), ConfigError> {
+    /// What cannot be seen in one key. `at` is the place of a key, that of the table where the key is not given.
+    fn check<'p>(&self, at: impl Fn(&str) -> Place<'p>) -> Result<(), ConfigError> {
         let words: Vec<&str> =
             self.command.iter().map(|word| word.written().expose().as_str()).collect();
+        let place = at("command");
         let Some(program) = words.first().filter(|word| !word.is_empty()) else {
             return Err(place.fault("has no `command`: the program and arguments that lead there"));
         };
@@ -204,12 +237,17 @@ impl EnvironmentSettings {
             let both = format!("should have both `forward_env` and `{VARIABLES}` in its command");
             return Err(place.fault(both + ", or neither"));
         }
-        match &self.cwd {
-            Some(_) if !self.watchdog => {
-                Err(place.fault("has a `cwd`, which only the watchdog can enter"))
-            }
-            _ => Ok(()),
+        if self.cwd.is_some() && !self.watchdog {
+            let mut fault = at("cwd").fault("is given, but only the watchdog could enter it");
+            fault.hint = Some("remove `cwd`, or `watchdog = false`".to_owned());
+            return Err(fault);
         }
+        Ok(())
+    }
+
+    /// Whether its profile needs a server that names its own directory: a policy is about one that begins with `/`.
+    pub(crate) fn needs_directory(&self) -> bool {
+        self.permissions.is_some() && !self.cwd.as_deref().is_some_and(|cwd| cwd.starts_with('/'))
     }
 }
 
@@ -224,7 +262,13 @@ fn template(text: String, place: &Place<'_>) -> Result<Template, ConfigError> {
 pub(crate) fn directory(text: String, place: &Place<'_>) -> Result<String, ConfigError> {
     match is_absolute(&text) {
         true => Ok(text),
-        false => Err(place.fault("should be an absolute path of the environment")),
+        false => {
+            let found = shown(&text);
+            let reason = format!("should be an absolute path of the environment, found `{found}`");
+            let mut fault = place.fault(reason);
+            fault.hint = Some("write the whole path over there, such as /srv/notes".to_owned());
+            Err(fault)
+        }
     }
 }
 

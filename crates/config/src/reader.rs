@@ -9,6 +9,7 @@ use crate::credentials::CredentialsDraft;
 use crate::draft::read_server;
 use crate::error::ConfigError;
 use crate::format::{Format, looks_like_json};
+use crate::names::{Kind, Use};
 use crate::node::{Name, Node, Place, Table};
 use crate::scalar::absolute;
 use crate::{
@@ -41,6 +42,7 @@ pub(crate) fn read(text: &str, file: &str, origin: Origin) -> Result<Config, Con
         warnings: Vec::new(),
         text: Secret::new(text.to_owned()),
         has_permissions: false,
+        names: Vec::new(),
     };
     let mut credentials = CredentialsDraft::default();
     for (name, node) in &document {
@@ -108,7 +110,11 @@ fn own(
             trusted(config.origin, place)?;
             config.launcher = Some(absolute(place, &place.string(node)?)?);
         }
-        "default_permissions" => config.default_permissions = Some(place.string(node)?),
+        "default_permissions" => {
+            let name = place.string(node)?;
+            config.names.push(Use::new(Kind::Profile, &name, place));
+            config.default_permissions = Some(name);
+        }
         "permissions" => {
             place.table(node)?;
             config.has_permissions = true;
@@ -157,14 +163,16 @@ fn environments(config: &mut Config, node: &Node, place: &Place<'_>) -> Result<(
 }
 
 /// A project may not send what it brings to where only the operator leads.
-fn in_its_place(server: ServerConfig, place: &Place<'_>) -> Result<ServerConfig, ConfigError> {
-    match server.environment_id.is_some() && server.origin == Origin::Project {
-        true => Err(place.fault("has an `environment_id`, which a project's server may not")),
-        false if server.sandbox.is_some() && server.origin == Origin::Project => {
-            Err(place.fault("has a `sandbox`, which only its user can choose"))
-        }
-        false => Ok(server),
-    }
+fn in_its_place(server: ServerConfig) -> Result<ServerConfig, ConfigError> {
+    let Some(name) = server.names.first().filter(|_| server.origin == Origin::Project) else {
+        return Ok(server);
+    };
+    let mut fault = name.refused(match name.kind {
+        Kind::Environment => "may not be set by a project's file: its servers run on this machine",
+        _ => "may not be set by a project's file: only its user can choose",
+    });
+    fault.hint = Some("remove it, or define the server in your own configuration".to_owned());
+    Err(fault)
 }
 
 fn servers(config: &mut Config, node: &Node, place: &Place<'_>) -> Result<(), ConfigError> {
@@ -184,7 +192,7 @@ fn servers(config: &mut Config, node: &Node, place: &Place<'_>) -> Result<(), Co
         let origin = config.origin;
         let read = read_server(config.format, node, &place)
             .and_then(|read| of_project(origin, read, &place))
-            .and_then(|read| in_its_place(ServerConfig { origin, ..read }, &place));
+            .and_then(|read| in_its_place(ServerConfig { origin, ..read }));
         config.servers.insert(server, read);
     }
     Ok(())
@@ -226,7 +234,9 @@ fn sandbox(config: &mut Config, node: &Node, place: &Place<'_>) -> Result<(), Co
         let values: &[&str] = match key.text.as_str() {
             "default_for_servers" => {
                 trusted(config.origin, &place)?;
-                config.sandbox_of_servers = Some(place.string(value)?);
+                let name = place.string(value)?;
+                config.names.push(Use::new(Kind::Confinement, &name, &place));
+                config.sandbox_of_servers = Some(name);
                 continue;
             }
             "minimum_rung" => &keys::RUNGS,

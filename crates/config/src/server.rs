@@ -11,6 +11,7 @@ use plenipo_redact::Secret;
 
 use crate::enterprise::EnterpriseConfig;
 use crate::error::ConfigError;
+use crate::names::Use;
 use crate::oauth::OAuthConfig;
 use crate::template::{StartContext, Template};
 use crate::{ApprovalSettings, Origin};
@@ -99,6 +100,8 @@ pub struct ServerConfig {
     pub line: usize,
     /// What a person should know and nothing stops: a secret that would be visible in `args`.
     pub warnings: Vec<ConfigError>,
+    /// The profile and the environment that it names.
+    pub(crate) names: Vec<Use>,
 }
 
 /// Whether a server may be started.

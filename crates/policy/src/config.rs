@@ -78,6 +78,12 @@ impl PermissionTables {
         self.tables.iter().map(|(name, table)| (name.as_str(), table.description.as_deref()))
     }
 
+    /// Every name that can be chosen: the configured ones and the built-in ones.
+    pub fn choices(&self) -> impl Iterator<Item = &str> {
+        let built_in = [READ_ONLY, WORKSPACE, DANGER_FULL_ACCESS];
+        self.tables.keys().map(String::as_str).chain(built_in)
+    }
+
     /// The profile of that name: `:read-only`, `:workspace` (network restricted),
     /// `:danger-full-access`, or a configured one.
     ///

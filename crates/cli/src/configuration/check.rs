@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use plenipo_config::ConfigError;
-use plenipo_config::{Config, Format, Origin, ServerState, parse};
+use plenipo_config::{Config, Defined, Format, Origin, ServerState, parse};
 use plenipo_policy::{ConfigErrorKind as ErrorKind, PermissionTables, parse_permissions};
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use super::print;
 use crate::arguments::Global;
 use crate::env;
 use crate::failure::{Code, Failure};
-use crate::settings::{MANAGED, Project, ProjectFile, Settings, read};
+use crate::settings::{MANAGED, Project, ProjectFile, Settings, defined, read};
 
 #[derive(Default)]
 struct Findings {
@@ -23,6 +23,8 @@ struct Findings {
     notes: Vec<Finding>,
     /// Profiles of the files so far, those of the stronger ones first.
     tables: PermissionTables,
+    /// The files so far whose faults are told when all are read.
+    configs: Vec<(Config, String)>,
 }
 
 struct Finding {
@@ -72,6 +74,7 @@ pub(super) fn run(global: &Global, file: Option<&Path>) -> Result<ExitCode, Fail
         Some(file) => {
             let file = std::path::absolute(file).unwrap_or_else(|_| file.to_path_buf());
             findings.file(&file, Origin::User, true);
+            findings.judge(Settings::managed().iter().flat_map(Settings::layers));
         }
         None => findings.layers(global)?,
     }
@@ -85,6 +88,7 @@ impl Findings {
         if let Some((path, named)) = Settings::user_file(global.config.as_deref())? {
             self.file(&path, Origin::User, named);
         }
+        self.judge([]);
         match Settings::of_user(global.config.as_deref()) {
             Ok(settings) => self.project(&settings),
             // Its fault is in the list already, unless it is one of the file itself.
@@ -105,14 +109,32 @@ impl Findings {
         };
         self.files.push(name.clone());
         match parse(&text, &name, origin) {
-            Ok(config) => self.config(&config, &name),
+            Ok(config) => self.configs.push((config, name)),
             Err(fault) => self.faults.push((&fault).into()),
         }
     }
 
-    fn config(&mut self, config: &Config, file: &str) {
+    /// The files that were read, now that everything is known that they may name; `others` are files beside them.
+    fn judge<'a>(&mut self, others: impl IntoIterator<Item = (&'a Path, &'a Config)>) {
+        let configs = std::mem::take(&mut self.configs);
+        let others = others.into_iter().map(|(_, config)| config);
+        let all: Vec<&Config> = configs.iter().map(|(config, _)| config).chain(others).collect();
+        let named = |config: &&Config| parse_permissions(config.permissions_source()?, "").ok();
+        let tables =
+            all.iter().filter_map(named).fold(PermissionTables::default(), PermissionTables::or);
+        let defined = defined(&tables, all);
+        for (config, name) in configs {
+            self.config(config.clone(), &defined);
+            self.permissions(&config, &name);
+        }
+    }
+
+    fn config(&mut self, mut config: Config, defined: &Defined) {
+        let names = config.check_names(defined);
         let servers = config.servers.values().filter_map(|server| server.as_ref().err());
-        let mut faults: Vec<&ConfigError> = config.refused.iter().chain(servers).collect();
+        let environments = config.environments.values().filter_map(|it| it.as_ref().err());
+        let faults = config.refused.iter().chain(servers).chain(environments).chain(&names);
+        let mut faults: Vec<&ConfigError> = faults.collect();
         faults.sort_by_key(|fault| fault.line);
         self.faults.extend(faults.into_iter().map(Finding::from));
         self.notes.extend(config.warnings.iter().map(Finding::from));
@@ -125,6 +147,9 @@ impl Findings {
                 self.notes.push((&note).into());
             }
         }
+    }
+
+    fn permissions(&mut self, config: &Config, file: &str) {
         if config.format != Format::Plenipo {
             return;
         }
@@ -169,7 +194,14 @@ impl Findings {
             Err(failure) => return self.faults.push(Finding::new(&name, failure.message())),
         };
         match project.as_written() {
-            Ok(config) => self.config(config, &name),
+            Ok(config) => {
+                self.permissions(config, &name);
+                let tables =
+                    settings.permissions().unwrap_or_default().or(project.permissions.clone());
+                let stronger = settings.layers().map(|(_, config)| config);
+                self.config(config.clone(), &defined(&tables, stronger));
+                self.permissions(config, &name);
+            }
             Err(fault) => return self.faults.push((&fault).into()),
         }
         self.faults.extend(project.refused.iter().map(|(_, fault)| Finding::from(fault)));

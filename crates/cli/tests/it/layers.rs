@@ -281,6 +281,87 @@ fn check_lists_every_fault_of_every_layer() {
 }
 
 #[test]
+fn check_sees_environments_and_names_that_point_nowhere() {
+    let bench = Bench::new();
+    let config = bench.configuration(
+        "default_permissions = \"tigth\"\n[sandbox]\ndefault_for_servers = \"none\"\n\
+         [permissions.tight]\nextends = \":read-only\"\n\
+         [environments.a]\ncommand = \"ssh host\"\n\
+         [environments.b]\ncommand = [\"x\"]\ncwd = \"w\"\n\
+         [environments.c]\ncommand = [\"x\"]\npermissions = \":read-onyl\"\ncwd = \"/w\"\n\
+         [environments.d]\ncommand = [\"x\"]\npermissions = \"tight\"\n\
+         [environments.local]\ncommand = [\"x\"]\n\
+         [mcp_servers.at-d]\ncommand = \"x\"\nenvironment_id = \"d\"\n\
+         [mcp_servers.at-e]\ncommand = \"x\"\nenvironment_id = \"e\"\n\
+         [mcp_servers.in]\ncommand = \"x\"\nsandbox = \"tighter\"\n",
+    );
+    let project = "[mcp_servers.p]\ncommand = \"x\"\nenvironment_id = \"local\"\n";
+    bench.fixture.file("workspace/plenipo.toml", project);
+    let ran = bench.run(["config", "check", "--config", &config]);
+    insta::assert_snapshot!(ran.shown(&bench), @r#"
+    exit 2
+    fault FIXTURE/plenipo.toml:1: `default_permissions` should be the name of a profile, found `tigth`, which is not defined
+          hint: did you mean `tight`?
+    fault FIXTURE/plenipo.toml:3: `sandbox.default_for_servers` should be the name of a profile, found `none`, which is not defined
+          hint: define [permissions.none] in your own or the managed configuration
+    fault FIXTURE/plenipo.toml:7: `environments.a.command` should be an array, found string
+          hint: write its words apart: command = ["ssh", "host", "--"]
+    fault FIXTURE/plenipo.toml:10: `environments.b.cwd` should be an absolute path of the environment, found `w`
+          hint: write the whole path over there, such as /srv/notes
+    fault FIXTURE/plenipo.toml:13: `environments.c.permissions` should be the name of a profile, found `:read-onyl`, which is not defined
+          hint: did you mean `:read-only`?
+    fault FIXTURE/plenipo.toml:19: `environments.local.command` cannot be set: the environment `local` is this machine
+          hint: give the environment another name
+    fault FIXTURE/plenipo.toml:22: `mcp_servers.at-d.environment_id` is `d`, whose `permissions` need a `cwd` that begins with `/`
+          hint: set `cwd` in [environments.d] or for this server
+    fault FIXTURE/plenipo.toml:25: `mcp_servers.at-e.environment_id` references unknown environment id `e`
+          hint: define [environments.e] in your own or the managed configuration
+    fault FIXTURE/plenipo.toml:28: `mcp_servers.in.sandbox` should be the name of a profile, found `tighter`, which is not defined
+          hint: did you mean `tight`?
+    fault WORKSPACE/plenipo.toml:3: `mcp_servers.p.environment_id` may not be set by a project's file: its servers run on this machine
+          hint: remove it, or define the server in your own configuration
+    note  WORKSPACE/plenipo.toml: is not used: it is not trusted
+    10 faults in FIXTURE/plenipo.toml, WORKSPACE/plenipo.toml
+    "#);
+    let managed = "[permissions.a]\nextends = \":read-only\"\n[environments.a]\ncommand = [\"x\"]\n\
+                   [mcp_servers.a]\ncommand = \"x\"\nenvironment_id = \"a\"\n\
+                   [mcp_servers.b]\ncommand = \"x\"\nsandbox = \"a\"\n";
+    let good = bench.fixture.file("good.toml", managed);
+    bench.run(["config", "check", &good.display().to_string()]).expect(0);
+}
+
+/// What cannot be used is refused where it is used, with its place, and takes nothing else away.
+#[test]
+fn names_that_point_nowhere_are_faults_when_loading() {
+    let bench = Bench::new();
+    let refused = |text: &str, server: &str| {
+        let config = bench.configuration(text);
+        let ran = bench.run(["call", "--config", &config, &format!("{server}.x")]);
+        ran.expect(2).stderr.clone()
+    };
+    let local = "[environments.local]\ncommand = [\"x\"]\n";
+    let said = refused(local, "workspace");
+    assert!(said.contains("plenipo.toml:2: `environments.local.command` cannot be set"), "{said}");
+    let said = refused("default_permissions = \"x\"\n", "workspace");
+    assert!(said.contains("plenipo.toml:1: `default_permissions` should be"), "{said}");
+    assert!(said.contains("hint: define [permissions.x]"), "{said}");
+    let servers = "[mcp_servers.a]\ncommand = \"x\"\nsandbox = \"tight\"\n\
+                   [mcp_servers.b]\ncommand = \"x\"\nenvironment_id = \"box\"\n";
+    let said = refused(servers, "a");
+    assert!(said.contains("plenipo.toml:3: `mcp_servers.a.sandbox` should be"), "{said}");
+    let said = refused(servers, "b");
+    assert!(said.contains("references unknown environment id `box`"), "{said}");
+    let place = "[environments.box]\ncommand = [\"x\"]\n\
+                 [mcp_servers.a]\ncommand = \"x\"\nenvironment_id = \"box\"\n";
+    let config = bench.configuration(place);
+    let ran = bench.run(["call", "--config", &config, "--profile", ":read-only", "a.x"]);
+    assert!(ran.expect(2).stderr.contains("profile `:read-only` cannot go to environment `box`"));
+    // The control: the built-in server is there in spite of faulty neighbours.
+    let config = bench.configuration(servers);
+    bench.run(["call", "--config", &config, "workspace.run", "command=true"]).expect(0);
+}
+
+#[test]
 fn show_names_sources_and_no_secrets() {
     let bench = Bench::new();
     let config = bench.configuration(

@@ -1,4 +1,4 @@
-use plenipo_config::{ConfigError, Origin, ServerState, StartContext, parse};
+use plenipo_config::{ConfigError, Defined, Origin, ServerState, StartContext, parse};
 use plenipo_connect::environment::Quoting;
 use plenipo_connect::{ConnectOptions, ServerName};
 
@@ -78,6 +78,8 @@ fn a_faulty_environment_is_kept_with_its_fault() {
         "command = [\"x\", \"{env}\"]\nforward_env = [\"-e\"]",
         "command = [\"x\"]\nqouting = \"posix\"",
         "command = [\"x\"]\nstartup_timeout_sec = 0",
+        "command = [\"x\"]\ntool_timeout_sec = \"soon\"",
+        "cwd = \"/w\"",
     ]
     .into_iter()
     .map(|body| {
@@ -107,8 +109,11 @@ fn a_project_leads_nowhere_else() {
                 [mcp_servers.b]\ncommand = \"x\"\nenvironment_id = \"local\"\n";
     let config = parse(text, "plenipo.toml", Origin::Project).unwrap();
     let server = |name| config.servers[&ServerName::new(name).unwrap()].as_ref();
-    assert!(server("a").unwrap_err().to_string().contains("environment_id"));
-    assert!(server("b").is_ok());
+    for name in ["a", "b"] {
+        let fault = server(name).unwrap_err();
+        let place = format!("mcp_servers.{name}.environment_id");
+        assert_eq!((fault.key.as_str(), fault.hint().is_some()), (place.as_str(), true));
+    }
     let trusted = parse(text, "plenipo.toml", Origin::User).unwrap();
     assert!(trusted.servers.values().all(Result::is_ok), "the control");
 }
@@ -123,5 +128,65 @@ fn a_server_elsewhere_has_no_path_that_is_relative_to_here_and_no_url() {
     let ServerState::Disabled { reason } = &server("b").unwrap().state else {
         panic!("it is disabled")
     };
-    assert!(reason.contains("environment_id"), "{reason}");
+    assert!(reason.contains("requests to a `url` leave from this machine"), "{reason}");
+    let local = "[mcp_servers.b]\nurl = \"https://x\"\nenvironment_id = \"local\"\n";
+    let config = parse(local, "plenipo.toml", Origin::User).unwrap();
+    let server = config.servers[&ServerName::new("b").unwrap()].as_ref().unwrap();
+    assert!(matches!(server.state, ServerState::Enabled), "this machine is where requests leave");
+}
+
+#[test]
+fn a_name_that_points_nowhere_is_a_fault_where_it_stands() {
+    let text = r#"
+default_permissions = "workspac"
+[sandbox]
+default_for_servers = "tight"
+[environments.box]
+command = ["x"]
+cwd = "/w"
+permissions = "raed"
+[environments.fine]
+command = ["x"]
+cwd = "/w"
+permissions = "read"
+[mcp_servers.a]
+command = "x"
+sandbox = "confind"
+[mcp_servers.b]
+command = "x"
+environment_id = "bx"
+[mcp_servers.good]
+command = "x"
+sandbox = "confined"
+[mcp_servers.off]
+command = "x"
+sandbox = "off"
+[mcp_servers.there]
+command = "x"
+environment_id = "fine"
+[environments.bare]
+command = ["x"]
+permissions = "read"
+[mcp_servers.named]
+command = "x"
+cwd = "/w"
+environment_id = "bare"
+[mcp_servers.unnamed]
+command = "x"
+environment_id = "bare"
+[mcp_servers.nowhere]
+command = "x"
+environment_id = "quite-another-thing"
+"#;
+    let mut config = parse(text, "plenipo.toml", Origin::User).unwrap();
+    assert!(config.has_names());
+    let profiles = [":read-only", ":workspace", "confined", "read"].map(str::to_owned);
+    let defined = Defined::new(profiles).with_environments_of(&config);
+    let mut faults: Vec<String> = config.check_names(&defined).iter().map(shown).collect();
+    faults.extend(config.environments.values().filter_map(|it| it.as_ref().err()).map(shown));
+    faults.extend(config.servers.values().filter_map(|it| it.as_ref().err()).map(shown));
+    insta::assert_snapshot!(faults.join("\n"));
+    let well: Vec<_> = config.servers.iter().filter(|(_, server)| server.is_ok()).collect();
+    assert_eq!(well.len(), 4, "the controls: `good`, `named`, `off` and `there`");
+    assert!(!parse("[mcp_servers.a]\ncommand = \"x\"", "", Origin::User).unwrap().has_names());
 }
