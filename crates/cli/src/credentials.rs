@@ -7,7 +7,7 @@ mod vault;
 use std::path::Path;
 use std::sync::Arc;
 
-use plenipo_config::{GrantKind, HttpSettings, OAuthConfig};
+use plenipo_config::{ClientProof, GrantKind, HttpSettings, OAuthConfig};
 use plenipo_connect::oauth::{
     AssertionSource, Grantor, OAuthAuthorizer, OAuthNetwork, OAuthSettings, UnattendedGrantor,
 };
@@ -80,32 +80,30 @@ fn grantor(name: &ServerName, config: &OAuthConfig) -> Option<Box<dyn Grantor>> 
 
 fn client(name: &ServerName, config: &OAuthConfig) -> Result<Option<ClientRegistration>, Failure> {
     let Some(client_id) = &config.client_id else { return Ok(None) };
-    let needs = |what: &str, fault: source::SourceFault| {
-        Failure::usage(format!("server `{name}` needs {what} {fault}"))
-            .with_optional_hint(fault.hint)
-    };
-    let credential = match (&config.client_secret, &config.private_key) {
-        (Some(source), _) => {
-            let secret = text(source).map_err(|fault| needs("a client secret in", fault))?;
-            ClientCredential::Secret(secret)
-        }
-        (None, Some(source)) => {
-            let pem = text(source).map_err(|fault| needs("a private key in", fault))?;
-            let algorithm = config.private_key_algorithm.as_deref();
-            let key = SigningKey::from_pem(&pem, algorithm, config.private_key_id.clone());
-            ClientCredential::Key(key.map_err(|error| {
-                Failure::usage(format!(
-                    "server `{name}` has a private key in {source}: {error}",
-                    source = source::place(source)
-                ))
-            })?)
-        }
-        (None, None) => ClientCredential::None,
-    };
+    let credential = credential(&format!("server `{name}`"), &config.proof)?;
     let mut client = ClientRegistration::configured(client_id.clone(), credential);
     client.issuer.clone_from(&config.issuer);
-    client.method = config.method;
+    client.method = config.proof.method;
     Ok(Some(client))
+}
+
+/// What the client of `whose` proves itself with, read from where it is.
+fn credential(whose: &str, proof: &ClientProof) -> Result<ClientCredential, Failure> {
+    let needs = |what: &str, fault: source::SourceFault| {
+        Failure::usage(format!("{whose} needs {what} {fault}")).with_optional_hint(fault.hint)
+    };
+    if let Some(source) = &proof.secret {
+        let secret = text(source).map_err(|fault| needs("a client secret in", fault))?;
+        return Ok(ClientCredential::Secret(secret));
+    }
+    let Some(source) = &proof.private_key else { return Ok(ClientCredential::None) };
+    let pem = text(source).map_err(|fault| needs("a private key in", fault))?;
+    let algorithm = proof.private_key_algorithm.as_deref();
+    let key = SigningKey::from_pem(&pem, algorithm, proof.private_key_id.clone());
+    key.map(ClientCredential::Key).map_err(|error| {
+        let place = source::place(source);
+        Failure::usage(format!("{whose} has a private key in {place}: {error}"))
+    })
 }
 
 /// Whether a file that holds a secret is one.

@@ -80,6 +80,13 @@ impl Failure {
         self
     }
 
+    /// With what could not be done before the reason.
+    #[must_use]
+    pub(crate) fn about(mut self, what: &str) -> Self {
+        self.message = format!("{what}: {}", self.message);
+        self
+    }
+
     pub(crate) fn code(&self) -> Code {
         self.code
     }

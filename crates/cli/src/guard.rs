@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use plenipo_config::{IdentityProviderConfig, TransportSettings};
+use plenipo_config::{IdentityProviderConfig, Origin, TransportSettings};
 use plenipo_policy::{
     Access, Entry, EntryPath, FileSystem, PermissionProfile, SandboxPolicy, State,
 };
@@ -61,16 +61,21 @@ fn places(settings: &Settings) -> Vec<PathBuf> {
     places
 }
 
-/// What the configuration names as a place of credentials, or as a file of a secret.
+/// What the configuration names as a place of credentials or as a file of a secret, and what of it holds one itself.
 fn secrets(settings: &Settings) -> Vec<PathBuf> {
     let mut secrets = crate::credentials::files(&settings.credentials());
     let providers = settings.identity_provider().into_iter().chain(settings.account());
     secrets.extend(providers.flat_map(IdentityProviderConfig::files).map(Path::to_path_buf));
-    for (_, config) in settings.layers() {
+    for (path, config) in settings.layers() {
         for server in config.servers.values().flatten() {
             if let TransportSettings::Http(http) = &server.transport {
                 secrets.extend(http.oauth.files().map(Path::to_path_buf));
             }
+        }
+        // A project's own file is no secret of its user.
+        let holds = config.origin != Origin::Project && config.written_credential().is_some();
+        if holds && path.is_file() {
+            secrets.push(path.to_path_buf());
         }
     }
     secrets

@@ -138,13 +138,15 @@ pub(crate) fn logout(global: &Global, logout: &LogoutArguments) -> Result<ExitCo
     let mut target = Target::find(&settings, &logout.server)?;
     target.settings.account.clone_from(&logout.account);
     let vault = credentials::vault(&settings);
-    let records = target.records(&vault)?;
-    if records.is_empty() && !global.json {
+    let found = target.found(&vault)?;
+    // One that is not known to be another server's is left behind only where this one's was found.
+    let left = found.unread.or(found.perhaps.filter(|_| found.records.is_empty()));
+    if found.records.is_empty() && left.is_none() && !global.json {
         terminal::tell(&format!("nobody is signed in to `{}`", target.name));
     }
     let mut done = Vec::new();
     runtime()?.block_on(async {
-        for record in records {
+        for record in found.records {
             // Forgotten first: whatever the issuer says, this program has it no longer.
             vault.sign_out(&record.key).map_err(|error| store_failed(&error))?;
             let given_back = target.give_back(&record).await;
@@ -170,7 +172,11 @@ pub(crate) fn logout(global: &Global, logout: &LogoutArguments) -> Result<ExitCo
     if global.json {
         terminal::print_json(&done)?;
     }
-    Ok(ExitCode::SUCCESS)
+    match left {
+        None => Ok(ExitCode::SUCCESS),
+        Some(error) => Err(store_failed(&error)
+            .about(&format!("failed to sign out of server `{}` wholly", target.name))),
+    }
 }
 
 fn warn_about(settings: &Settings) {

@@ -1,6 +1,6 @@
 //! `credentials_store` and `[credentials]`: where tokens are kept, and what that place needs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::error::ConfigError;
 use crate::keys;
@@ -177,6 +177,15 @@ impl CredentialsStore {
 }
 
 impl TextSource {
+    /// The file, if it is one.
+    #[must_use]
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Variable(_) => None,
+        }
+    }
+
     /// Of a key whose name ends in `_file` or `_env_var`.
     pub(crate) fn read(key: &str, node: &Node, place: &Place<'_>) -> Result<Self, ConfigError> {
         let text = place.string(node)?;

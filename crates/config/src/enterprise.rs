@@ -3,10 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use plenipo_oauth::{AuthenticationMethod, Issuer};
-use plenipo_redact::Secret;
+use plenipo_oauth::Issuer;
 
-use crate::credentials::{TextSource, once};
+use crate::client::{ClientProof, refuse_secret};
 use crate::error::ConfigError;
 use crate::keys;
 use crate::node::{Node, Place};
@@ -20,11 +19,7 @@ use crate::scalar::seconds;
 /// |---|---|---|
 /// | `issuer` | URL, to the letter | required |
 /// | `client_id` | string | required |
-/// | `client_secret`, `client_secret_env_var`, `client_secret_file` | string, name of a variable, absolute path | none |
-/// | `private_key_env_var`, `private_key_file` | name of a variable, absolute path, of PEM | none |
-/// | `private_key_id` | string: `kid` | none |
-/// | `private_key_algorithm` | `ES256`, `RS256` or `EdDSA` | the key's own |
-/// | `token_endpoint_auth_method` | as for a server | what the issuer offers |
+/// | those of [`ClientProof`] | | |
 /// | `tenant` | string: the company, at a provider of several | none |
 /// | `callback_port` | port, for a client with one redirect address | any free one |
 #[derive(Debug, Clone)]
@@ -34,18 +29,8 @@ pub struct IdentityProviderConfig {
     pub issuer: Issuer,
     /// `client_id`.
     pub client_id: String,
-    /// `client_secret`, as it is written.
-    pub client_secret: Option<Secret<String>>,
-    /// `client_secret_env_var` or `client_secret_file`.
-    pub client_secret_source: Option<TextSource>,
-    /// `private_key_env_var` or `private_key_file`: PEM.
-    pub private_key: Option<TextSource>,
-    /// `private_key_id`.
-    pub private_key_id: Option<String>,
-    /// `private_key_algorithm`.
-    pub private_key_algorithm: Option<String>,
-    /// `token_endpoint_auth_method`.
-    pub method: Option<AuthenticationMethod>,
+    /// What the client proves itself with.
+    pub proof: ClientProof,
     /// `tenant`.
     pub tenant: Option<String>,
     /// `callback_port`.
@@ -74,12 +59,7 @@ pub struct EnterpriseConfig {
 struct Draft {
     issuer: Option<Issuer>,
     client_id: Option<String>,
-    client_secret: Option<Secret<String>>,
-    client_secret_source: Option<TextSource>,
-    private_key: Option<TextSource>,
-    private_key_id: Option<String>,
-    private_key_algorithm: Option<String>,
-    method: Option<AuthenticationMethod>,
+    proof: ClientProof,
     tenant: Option<String>,
     callback_port: Option<u16>,
 }
@@ -95,77 +75,38 @@ impl IdentityProviderConfig {
 
     /// Files of secrets that it names.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
-        let sources = [&self.client_secret_source, &self.private_key];
-        sources.into_iter().filter_map(|source| match source {
-            Some(TextSource::File(path)) => Some(path.as_path()),
-            _ => None,
-        })
+        self.proof.files()
     }
 }
 
 impl Draft {
     fn take(&mut self, key: &str, node: &Node, place: &Place<'_>) -> Result<(), ConfigError> {
-        let source = || TextSource::read(key, node, place);
         match key {
             "issuer" => {
                 let issuer = Issuer::parse(&place.string(node)?);
                 self.issuer = Some(issuer.map_err(|fault| place.fault(fault.to_string()))?);
             }
             "client_id" => self.client_id = Some(filled(node, place)?),
-            "client_secret" => self.client_secret = Some(Secret::new(filled(node, place)?)),
-            "client_secret_env_var" | "client_secret_file" => {
-                once(&mut self.client_secret_source, source()?, place)?;
-            }
-            "private_key_env_var" | "private_key_file" => {
-                once(&mut self.private_key, source()?, place)?;
-            }
-            "private_key_id" => self.private_key_id = Some(filled(node, place)?),
-            "private_key_algorithm" => {
-                self.private_key_algorithm = Some(one_of(&keys::KEY_ALGORITHMS, node, place)?);
-            }
-            "token_endpoint_auth_method" => {
-                let method = one_of(&keys::AUTHENTICATION_METHODS, node, place)?;
-                self.method = AuthenticationMethod::parse(&method);
-            }
+            "client_secret" => return Err(refuse_secret(place)),
+            known if keys::CLIENT.contains(&known) => self.proof.take(key, node, place)?,
             "tenant" => self.tenant = Some(filled(node, place)?),
             "callback_port" => self.callback_port = Some(crate::oauth::port(node, place)?),
             unknown => {
-                return Err(place.unknown_key(unknown, keys::IDENTITY_PROVIDER.into_iter()));
+                return Err(place.unknown_key(unknown, keys::identity_provider()));
             }
         }
         Ok(())
     }
 
     fn finish(self, place: &Place<'_>) -> Result<IdentityProviderConfig, ConfigError> {
-        use AuthenticationMethod as Method;
-        let secret = self.client_secret.is_some() || self.client_secret_source.is_some();
-        let key = self.private_key.is_some();
-        let about_key = self.private_key_id.is_some() || self.private_key_algorithm.is_some();
-        let twice = self.client_secret.is_some() && self.client_secret_source.is_some();
-        let by_method = match self.method {
-            Some(Method::None) => secret || key,
-            Some(Method::SecretBasic | Method::SecretPost) => !secret,
-            Some(Method::PrivateKeyJwt) => !key,
-            _ => false,
-        };
-        let faults = [
-            ((secret && key) || twice, "has several secrets: a client proves itself with one"),
-            (about_key && !key, "says something of a key, but names none: set `private_key_file`"),
-            (by_method, "has a `token_endpoint_auth_method` that does not fit its secret or key"),
-        ];
-        if let Some((_, reason)) = faults.iter().find(|(is_wrong, _)| *is_wrong) {
-            return Err(place.fault(*reason));
+        if let Some(reason) = self.proof.misfit() {
+            return Err(place.fault(reason));
         }
         let lacks = |key: &str| place.fault(format!("has no `{key}`: it is whole or not at all"));
         Ok(IdentityProviderConfig {
             issuer: self.issuer.ok_or_else(|| lacks("issuer"))?,
             client_id: self.client_id.ok_or_else(|| lacks("client_id"))?,
-            client_secret: self.client_secret,
-            client_secret_source: self.client_secret_source,
-            private_key: self.private_key,
-            private_key_id: self.private_key_id,
-            private_key_algorithm: self.private_key_algorithm,
-            method: self.method,
+            proof: self.proof,
             tenant: self.tenant,
             callback_port: self.callback_port,
         })

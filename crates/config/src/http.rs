@@ -1,5 +1,9 @@
 //! What makes a text a URL or a header, as far as a configuration can tell.
 
+use plenipo_redact::is_secret_header;
+
+/// What may stand before a variable in a header with a credential, and is none.
+const SCHEMES: [&str; 6] = ["", "Basic", "Bearer", "DPoP", "Key", "Token"];
 /// Headers that the transport sets itself.
 const RESERVED: [&str; 12] = [
     "accept",
@@ -58,9 +62,54 @@ pub(crate) fn check_header_value(value: &str) -> Result<(), String> {
     }
 }
 
+/// Whether a header that has `text` in it whatever its variables hold has a credential in it: its name says that it is
+/// one, and the text is more than a scheme (`Bearer`) or the names of cookies (`sid=`).
+pub(crate) fn has_credential(name: &str, text: &str) -> bool {
+    if !is_secret_header(name) || is_placeholder(text) {
+        return false;
+    }
+    match name.eq_ignore_ascii_case("cookie") {
+        true => text.split(';').map(str::trim).any(|pair| {
+            pair.split_once('=').map_or(!pair.is_empty(), |(_, value)| !value.is_empty())
+        }),
+        false => !SCHEMES.iter().any(|scheme| scheme.eq_ignore_ascii_case(text.trim())),
+    }
+}
+
+/// Whether a text is no more than what another program asks for when it starts the server: `${input:key}`.
+pub(crate) fn is_placeholder(text: &str) -> bool {
+    let name = text.trim().strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
+    name.is_some_and(|name| !name.contains(['$', '}']))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_scheme_or_the_name_of_a_cookie_is_no_credential() {
+        for (name, text) in [
+            ("Authorization", "Bearer "),
+            ("authorization", ""),
+            ("X-Api-Key", ""),
+            ("Cookie", "sid=; theme="),
+            ("X-Team", "payments"),
+            ("X-Api-Key", "${input:key}"),
+        ] {
+            assert!(!has_credential(name, text), "{name}: {text}");
+        }
+        for (name, text) in [
+            ("Authorization", "Bearer s3cr3t"),
+            ("Proxy-Authorization", "s3cr3t"),
+            ("X-API-Key", "s3cr3t"),
+            ("X-Auth-Token", "Bearer s3cr3t"),
+            ("Cookie", "sid=s3cr3t"),
+            ("cookie", "theme=; s3cr3t"),
+            ("X-Api-Key", "${a}s3cr3t${b}"),
+        ] {
+            assert!(has_credential(name, text), "{name}: {text}");
+        }
+    }
 
     #[test]
     fn urls_have_a_scheme_and_a_host_and_no_user() {

@@ -15,25 +15,11 @@ pub(crate) enum Meaning {
     Unknown,
 }
 
-/// Keys of `[mcp_servers.NAME]` that are honoured.
-const HONOURED: [&str; 33] = [
+/// Keys of `[mcp_servers.NAME]` that are honoured for a server of either kind, or say of which it is.
+const OF_BOTH: [&str; 18] = [
     "environment_id",
-    "sandbox",
     "command",
-    "args",
-    "env",
-    "env_vars",
-    "cwd",
     "url",
-    "bearer_token_env_var",
-    "http_headers",
-    "env_http_headers",
-    "http_headers_helper",
-    "scopes",
-    "oauth",
-    "oauth_resource",
-    "auth",
-    "enterprise",
     "enabled",
     "required",
     "startup_timeout_sec",
@@ -43,7 +29,6 @@ const HONOURED: [&str; 33] = [
     "max_tools",
     "max_list_pages",
     "tool_total_timeout_sec",
-    "restart",
     "enabled_tools",
     "disabled_tools",
     "default_tools_approval_mode",
@@ -106,11 +91,10 @@ pub(crate) const HTTP_ONLY: [&str; 9] = [
     "auth",
     "enterprise",
 ];
-/// Keys of `mcp_enterprise_managed_auth.idp` and of `account`.
-pub(crate) const IDENTITY_PROVIDER: [&str; 12] = [
-    "issuer",
-    "client_id",
-    "client_secret",
+/// Keys of `mcp_enterprise_managed_auth.idp` and of `account`, beside those of a client.
+const IDENTITY_PROVIDER: [&str; 4] = ["issuer", "client_id", "tenant", "callback_port"];
+/// What a client proves itself with, wherever there is one.
+pub(crate) const CLIENT: [&str; 7] = [
     "client_secret_env_var",
     "client_secret_file",
     "private_key_env_var",
@@ -118,8 +102,6 @@ pub(crate) const IDENTITY_PROVIDER: [&str; 12] = [
     "private_key_id",
     "private_key_algorithm",
     "token_endpoint_auth_method",
-    "tenant",
-    "callback_port",
 ];
 /// Other ways to a token, which a server with `auth = "enterprise"` has not.
 pub(crate) const NOT_MANAGED: [&str; 4] =
@@ -166,19 +148,11 @@ pub(crate) const OWN_NOT_YET: [&str; 1] = ["features"];
 pub(crate) const ENVIRONMENT: [&str; 5] =
     ["inherit", "ignore_default_excludes", "exclude", "set", "include_only"];
 
-/// Keys of `[mcp_servers.NAME.oauth]`.
-pub(crate) const OAUTH: [&str; 17] = [
+/// Keys of `[mcp_servers.NAME.oauth]`, beside those of a client.
+const OAUTH: [&str; 9] = [
     "grant",
     "client_id",
     "client_id_metadata_document",
-    "client_secret",
-    "client_secret_env_var",
-    "client_secret_file",
-    "private_key_env_var",
-    "private_key_file",
-    "private_key_id",
-    "private_key_algorithm",
-    "token_endpoint_auth_method",
     "assertion_env_var",
     "assertion_file",
     "callback_port",
@@ -240,8 +214,7 @@ pub(crate) const RUNGS: [&str; 5] = ["full", "full-privileged", "bwrap", "no-pro
 /// What the key `name` of a server means in a file of this format.
 pub(crate) fn meaning(format: Format, name: &str) -> Meaning {
     if format.is_toml() {
-        let honoured = HONOURED.into_iter().find(|known| *known == name);
-        return match honoured {
+        return match honoured().find(|known| *known == name) {
             Some(known) => Meaning::Honoured(known),
             None if NOT_YET.contains(&name) => Meaning::NotYet,
             None => Meaning::Unknown,
@@ -257,7 +230,22 @@ pub(crate) fn meaning(format: Format, name: &str) -> Meaning {
 
 /// Every key of a server that this format knows.
 pub(crate) fn known(format: Format) -> impl Iterator<Item = &'static str> {
-    let toml = HONOURED.into_iter().chain(NOT_YET);
+    let toml = honoured().chain(NOT_YET);
     let json = JSON_HONOURED.into_iter().map(|(name, _)| name).chain(JSON_NOT_YET);
     toml.filter(move |_| format.is_toml()).chain(json.filter(move |_| !format.is_toml()))
+}
+
+/// Every key of a server that is honoured in our own format.
+fn honoured() -> impl Iterator<Item = &'static str> {
+    OF_BOTH.into_iter().chain(STDIO_ONLY).chain(HTTP_ONLY)
+}
+
+/// Every key of `[mcp_servers.NAME.oauth]`.
+pub(crate) fn oauth() -> impl Iterator<Item = &'static str> {
+    OAUTH.into_iter().chain(CLIENT)
+}
+
+/// Every key of `mcp_enterprise_managed_auth.idp` and of `account`.
+pub(crate) fn identity_provider() -> impl Iterator<Item = &'static str> {
+    IDENTITY_PROVIDER.into_iter().chain(CLIENT)
 }

@@ -31,6 +31,7 @@
 #![forbid(unsafe_code)]
 
 mod approval;
+mod client;
 mod credentials;
 mod draft;
 mod enterprise;
@@ -55,6 +56,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 pub use approval::ApprovalSettings;
+pub use client::ClientProof;
 pub use credentials::{CredentialsConfig, CredentialsStore, Sealing, TextSource};
 pub use enterprise::{EnterpriseConfig, IdentityProviderConfig};
 pub use environment::{EnvironmentPolicy, Inherit};
@@ -135,6 +137,12 @@ impl Config {
     #[must_use]
     pub fn permissions_source(&self) -> Option<&str> {
         self.has_permissions.then_some(self.text.expose().as_str())
+    }
+
+    /// What it says itself that looks like a credential, if anything: see [`ServerConfig::written_credential`].
+    #[must_use]
+    pub fn written_credential(&self) -> Option<&Template> {
+        self.servers.values().flatten().find_map(ServerConfig::written_credential)
     }
 
     /// Names of servers, sorted.

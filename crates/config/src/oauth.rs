@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use plenipo_oauth::{AuthenticationMethod, EndpointUrl, Issuer, ResourceId, Scopes};
+use plenipo_oauth::{EndpointUrl, Issuer, ResourceId, Scopes};
 
+use crate::client::ClientProof;
 use crate::credentials::{TextSource, once};
 use crate::error::ConfigError;
 use crate::keys;
@@ -16,11 +17,7 @@ use crate::node::{Node, Place, Value};
 /// | `grant` | `authorization_code`, `client_credentials` or `jwt_bearer` | `authorization_code` |
 /// | `client_id` | string | a client is registered |
 /// | `client_id_metadata_document` | `https` URL | none |
-/// | `client_secret_env_var`, `client_secret_file` | name of a variable, absolute path | none |
-/// | `private_key_env_var`, `private_key_file` | name of a variable, absolute path, of PEM | none |
-/// | `private_key_id` | string: `kid` | none |
-/// | `private_key_algorithm` | `ES256`, `RS256` or `EdDSA` | the key's own |
-/// | `token_endpoint_auth_method` | `none`, `client_secret_basic`, `client_secret_post` or `private_key_jwt` | what the issuer offers |
+/// | those of [`ClientProof`] | | |
 /// | `assertion_env_var`, `assertion_file` | name of a variable, absolute path, of a JWT | none |
 /// | `callback_port` | port | any free one |
 /// | `callback_url` | URL | `http://127.0.0.1:PORT/callback` |
@@ -41,16 +38,8 @@ pub struct OAuthConfig {
     pub client_id: Option<String>,
     /// `client_id_metadata_document`: the URL that is our client id where issuers take one.
     pub client_id_metadata_document: Option<String>,
-    /// `client_secret_env_var` or `client_secret_file`.
-    pub client_secret: Option<TextSource>,
-    /// `private_key_env_var` or `private_key_file`: PEM.
-    pub private_key: Option<TextSource>,
-    /// `private_key_id`.
-    pub private_key_id: Option<String>,
-    /// `private_key_algorithm`.
-    pub private_key_algorithm: Option<String>,
-    /// `token_endpoint_auth_method`.
-    pub method: Option<AuthenticationMethod>,
+    /// What the client proves itself with.
+    pub proof: ClientProof,
     /// `assertion_env_var` or `assertion_file`: the workload's JWT, read anew for each token.
     pub assertion: Option<TextSource>,
     /// `callback_port`: where the browser is sent back to.
@@ -91,32 +80,27 @@ impl OAuthConfig {
 
     /// Files of secrets that it names.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
-        let sources = [&self.client_secret, &self.private_key, &self.assertion];
-        sources.into_iter().filter_map(|source| match source {
-            Some(TextSource::File(path)) => Some(path.as_path()),
-            _ => None,
-        })
+        self.sources().filter_map(|(_, source)| source.file())
     }
 
     /// A key that names a file, if one does.
-    pub(crate) fn file_key(&self) -> Option<&'static str> {
-        let sources = [
-            ("client_secret_file", &self.client_secret),
-            ("private_key_file", &self.private_key),
-            ("assertion_file", &self.assertion),
-        ];
-        let named =
-            sources.into_iter().find(|(_, source)| matches!(source, Some(TextSource::File(_))));
-        named.map(|(key, _)| key)
+    pub(crate) fn file_key(&self) -> Option<String> {
+        let named = self.sources().find(|(_, source)| source.file().is_some());
+        named.map(|(key, _)| format!("{key}_file"))
+    }
+
+    /// The sources it names, with their keys as far as the ending.
+    fn sources(&self) -> impl Iterator<Item = (&'static str, &TextSource)> {
+        let assertion = self.assertion.as_ref().map(|source| ("assertion", source));
+        self.proof.sources().chain(assertion)
     }
 
     /// What is missing, or too much, for a server that the company manages.
     pub(crate) fn misses_for_enterprise(&self) -> Option<&'static str> {
-        let confidential = self.client_secret.is_some() || self.private_key.is_some();
         let faults = [
             (self.client_id.is_none(), "has `auth = \"enterprise\"`, but no `oauth.client_id`"),
             (
-                confidential && self.issuer.is_none(),
+                self.proof.is_confidential() && self.issuer.is_none(),
                 "has a client's secret or key, but no `oauth.authorization_server_issuer` it is for",
             ),
             (
@@ -154,28 +138,16 @@ impl OAuthConfig {
     }
 
     fn take(&mut self, key: &str, node: &Node, place: &Place<'_>) -> Result<(), ConfigError> {
-        let source = || TextSource::read(key, node, place);
         match key {
             "grant" => self.grant = grant(node, place)?,
             "client_id" => self.client_id = Some(filled(node, place)?),
             "client_id_metadata_document" => {
                 self.client_id_metadata_document = Some(document_url(node, place)?);
             }
-            "client_secret_env_var" | "client_secret_file" => {
-                once(&mut self.client_secret, source()?, place)?;
+            known if keys::CLIENT.contains(&known) => self.proof.take(key, node, place)?,
+            "assertion_env_var" | "assertion_file" => {
+                once(&mut self.assertion, TextSource::read(key, node, place)?, place)?;
             }
-            "private_key_env_var" | "private_key_file" => {
-                once(&mut self.private_key, source()?, place)?;
-            }
-            "private_key_id" => self.private_key_id = Some(filled(node, place)?),
-            "private_key_algorithm" => {
-                self.private_key_algorithm = Some(one_of(&keys::KEY_ALGORITHMS, node, place)?);
-            }
-            "token_endpoint_auth_method" => {
-                let method = one_of(&keys::AUTHENTICATION_METHODS, node, place)?;
-                self.method = AuthenticationMethod::parse(&method);
-            }
-            "assertion_env_var" | "assertion_file" => once(&mut self.assertion, source()?, place)?,
             "callback_port" => self.callback_port = Some(port(node, place)?),
             "callback_url" => self.callback_url = Some(callback_url(node, place)?),
             "authorization_server_issuer" => {
@@ -183,42 +155,31 @@ impl OAuthConfig {
                 self.issuer = Some(issuer.map_err(|fault| place.fault(fault.to_string()))?);
             }
             "dpop" => self.dpop = place.boolean(node)?,
-            unknown => return Err(place.unknown_key(unknown, keys::OAUTH.into_iter())),
+            unknown => return Err(place.unknown_key(unknown, keys::oauth())),
         }
         Ok(())
     }
 
     /// What fits together; nothing is left without effect.
     fn check(&self, place: &Place<'_>) -> Result<(), ConfigError> {
-        use AuthenticationMethod as Method;
-        let (secret, key) = (self.client_secret.is_some(), self.private_key.is_some());
+        let confidential = self.proof.is_confidential();
         let unattended = self.grant != GrantKind::AuthorizationCode;
-        let about_key = self.private_key_id.is_some() || self.private_key_algorithm.is_some();
-        let by_method = match self.method {
-            Some(Method::None) => secret || key,
-            Some(Method::SecretBasic | Method::SecretPost) => !secret,
-            Some(Method::PrivateKeyJwt) => !key,
-            _ => false,
-        };
         let faults = [
             (
-                (secret || key) && self.client_id.is_none(),
+                confidential && self.client_id.is_none(),
                 "has a client's secret or key, but no `client_id`",
             ),
-            (secret && key, "has both a secret and a key: a client proves itself with one"),
-            (about_key && !key, "says something of a key, but names none: set `private_key_file`"),
             (
-                self.method.is_some() && self.client_id.is_none(),
+                self.proof.method.is_some() && self.client_id.is_none(),
                 "has a `token_endpoint_auth_method`, but no `client_id`",
             ),
-            (by_method, "has a `token_endpoint_auth_method` that does not fit its secret or key"),
             (
                 self.client_id.is_some() && self.client_id_metadata_document.is_some(),
                 "has both `client_id` and `client_id_metadata_document`: a client has one id",
             ),
             (unattended && self.client_id.is_none(), "has a `grant` that needs `client_id`"),
             (
-                self.grant == GrantKind::ClientCredentials && !secret && !key,
+                self.grant == GrantKind::ClientCredentials && !confidential,
                 "has a `grant` that needs the client's secret or key",
             ),
             (
@@ -230,8 +191,9 @@ impl OAuthConfig {
                 "has a callback, but a `grant` that no person takes part in",
             ),
         ];
-        match faults.iter().find(|(is_wrong, _)| *is_wrong) {
-            Some((_, reason)) => Err(place.fault(*reason)),
+        let found = faults.into_iter().find(|(is_wrong, _)| *is_wrong).map(|(_, reason)| reason);
+        match found.or(self.proof.misfit()) {
+            Some(reason) => Err(place.fault(reason)),
             None => Ok(()),
         }
     }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use plenipo_redact::Secret;
 
-use crate::HeaderValueSource;
 use crate::credentials::CredentialsDraft;
 use crate::draft::read_server;
 use crate::error::ConfigError;
@@ -284,15 +283,8 @@ fn of_project(
     if let Some(key) = http.oauth.file_key() {
         return trusted(origin, &place.named(&format!("oauth.{key}"))).map(|()| read);
     }
-    let is_written = |(name, source): &(String, HeaderValueSource)| match source {
-        HeaderValueSource::Written(value) => {
-            name.eq_ignore_ascii_case("authorization") && !is_scheme(&value.own_text())
-        }
-        HeaderValueSource::Variable(_) => false,
-    };
-    if http.headers.iter().any(is_written) {
-        let place = place.named("http_headers.Authorization");
-        let mut fault = place.fault("holds a credential, which a project's file may not");
+    if let Some(value) = http.written_credential() {
+        let mut fault = value.fault("holds a credential, which a project's file may not");
         fault.hint = Some(
             "put it into an environment variable and name that in `bearer_token_env_var` or \
              `env_http_headers`"
@@ -301,12 +293,6 @@ fn of_project(
         return Err(fault);
     }
     Ok(read)
-}
-
-/// What may stand before a variable in `Authorization`: a scheme, and nothing that could be a credential.
-fn is_scheme(text: &str) -> bool {
-    let known = ["", "Basic", "Bearer", "DPoP", "Token"];
-    known.iter().any(|scheme| scheme.eq_ignore_ascii_case(text.trim()))
 }
 
 fn server_name(name: &str, place: &Place<'_>) -> Result<ServerName, ConfigError> {

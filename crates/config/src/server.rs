@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use plenipo_connect::environment::EnvironmentId;
-use plenipo_redact::Secret;
+use plenipo_redact::{Secret, is_secret_header};
 
 use crate::enterprise::EnterpriseConfig;
 use crate::error::ConfigError;
 use crate::names::Use;
 use crate::oauth::OAuthConfig;
 use crate::template::{StartContext, Template};
-use crate::{ApprovalSettings, Origin};
+use crate::{ApprovalSettings, Origin, http};
 use plenipo_connect::Approvals;
 use plenipo_connect::ConnectOptions;
 use plenipo_connect::Endpoint;
@@ -187,6 +187,23 @@ impl ServerConfig {
         }
     }
 
+    /// What the file itself says that looks like a credential, if anything: a header, or a variable of `env`. Its
+    /// key and line are those of [`Template::fault`].
+    #[must_use]
+    pub fn written_credential(&self) -> Option<&Template> {
+        match &self.transport {
+            TransportSettings::Http(http) => http.written_credential(),
+            TransportSettings::Stdio(stdio) => {
+                let found = stdio.env.iter().find(|(name, value)| {
+                    let text = value.own_text();
+                    let is_empty = text.trim().is_empty() || http::is_placeholder(&text);
+                    is_secret_header(name) && !is_empty
+                });
+                found.map(|(_, value)| value)
+            }
+        }
+    }
+
     /// Puts this server's limits, filter and rules of approval into `options`; who approves is the
     /// host's to add.
     pub fn apply_to(&self, options: &mut ConnectOptions) {
@@ -292,6 +309,16 @@ pub(crate) fn program(
 }
 
 impl HttpSettings {
+    /// A header that holds a credential as it is written, if one does.
+    pub(crate) fn written_credential(&self) -> Option<&Template> {
+        self.headers.iter().find_map(|(name, source)| match source {
+            HeaderValueSource::Written(value) => {
+                http::has_credential(name, &value.own_text()).then_some(value)
+            }
+            HeaderValueSource::Variable(_) => None,
+        })
+    }
+
     /// Whether nothing else is configured that tells the server who asks: then OAuth may.
     #[must_use]
     pub fn may_sign_in(&self) -> bool {

@@ -231,7 +231,7 @@ impl StoreError {
         let place = &self.place;
         match &self.fault {
             StoreFault::NotPrivate { .. } => Some(format!(
-                "run `chmod go= {place}`, then sign in again: others could have read it"
+                "run `chmod go= {place}` and try again; others could have read it, so sign out and in again then"
             )),
             StoreFault::LinkNotPrivate { .. } => Some(format!(
                 "let {place} lead to a directory that is yours alone, or remove it; then sign in again"

@@ -39,4 +39,4 @@ pub use store::PostgresStore;
 pub use store::{
     DeferredStore, FileStore, Lease, Loaded, MAX_RECORD_BYTES, Opener, Store, StoreKind,
 };
-pub use vault::{Survey, Vault};
+pub use vault::{Owner, Survey, Unread, Vault};

@@ -27,7 +27,7 @@ use crate::key::RecordId;
 pub const MAX_RECORD_BYTES: usize = 256 * 1024;
 
 /// A record, or why it cannot be read.
-pub type Loaded = Result<(RecordId, Secret<Vec<u8>>), StoreError>;
+pub type Loaded = (RecordId, Result<Secret<Vec<u8>>, StoreError>);
 
 /// What kind of place a store is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -71,11 +71,17 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// # Errors
     /// [`StoreError`] when they cannot be listed; one that cannot be read is an error in its place.
     fn all(&self) -> Result<Vec<Loaded>, StoreError> {
-        let load = |id: RecordId| match self.load(&id) {
-            Ok(text) => text.map(|text| Ok((id, text))),
-            Err(error) => Some(Err(error)),
+        let load = |id: RecordId| {
+            let text = self.load(&id).transpose()?;
+            Some((id, text))
         };
         Ok(self.ids()?.into_iter().filter_map(load).collect())
+    }
+
+    /// What stands in a record that [`load`](Self::load) refuses because others had access to it: good for telling
+    /// whose it is, and for nothing else. Default: there is no telling.
+    fn peek(&self, _id: &RecordId) -> Option<Secret<Vec<u8>>> {
+        None
     }
 
     /// What is in the store's own place and is not a record of it, for a person who has to look at

@@ -22,9 +22,43 @@ pub struct Survey {
     /// The records, the signed-out ones too, ordered by resource, issuer and client.
     pub records: Vec<Record>,
     /// Those that cannot be read.
-    pub faults: Vec<StoreError>,
+    pub unread: Vec<Unread>,
     /// What is there and is no record.
     pub strays: Vec<String>,
+}
+
+/// A record that is there and is not used.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Unread {
+    /// Why.
+    pub error: StoreError,
+    /// Whose it is, as far as it can be told.
+    pub owner: Owner,
+}
+
+/// Whose a record is that is not used. It counts for finding out what is missing, never for what is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Owner {
+    /// A server's.
+    Server(Box<CredentialKey>),
+    /// No server's: a record of another kind.
+    NoServer,
+    /// Anybody's.
+    Unknown,
+}
+
+impl Unread {
+    /// Whether it is one of those that `covers` says yes to; `None`: there is no telling.
+    #[must_use]
+    pub fn is_of(&self, covers: impl FnOnce(&CredentialKey) -> bool) -> Option<bool> {
+        match &self.owner {
+            Owner::Server(key) => Some(covers(key)),
+            Owner::NoServer => Some(false),
+            Owner::Unknown => None,
+        }
+    }
 }
 
 /// A store and what its records mean. All methods block.
@@ -59,10 +93,10 @@ impl Vault {
     /// # Errors
     /// [`StoreError`] for the first record that cannot be read.
     pub fn records(&self) -> Result<Vec<Record>, StoreError> {
-        let (records, mut faults) = self.read_all()?;
-        match faults.is_empty() {
+        let (records, mut unread) = self.read_all()?;
+        match unread.is_empty() {
             true => Ok(records),
-            false => Err(faults.swap_remove(0)),
+            false => Err(unread.swap_remove(0).error),
         }
     }
 
@@ -71,20 +105,21 @@ impl Vault {
     /// # Errors
     /// [`StoreError`] when the store as a whole cannot be read.
     pub fn survey(&self) -> Result<Survey, StoreError> {
-        let (records, faults) = self.read_all()?;
-        Ok(Survey { records, faults, strays: self.store.strays()? })
+        let (records, unread) = self.read_all()?;
+        Ok(Survey { records, unread, strays: self.store.strays()? })
     }
 
-    fn read_all(&self) -> Result<(Vec<Record>, Vec<StoreError>), StoreError> {
-        let (mut records, mut faults) = (Vec::new(), Vec::new());
-        for loaded in self.store.all()? {
-            match loaded {
-                Ok((_, text)) if Record::is_of_another_kind(&text) => {}
-                Ok((id, text)) => match self.read(&id, &text) {
-                    Ok(record) => records.push(record),
-                    Err(error) => faults.push(error),
-                },
-                Err(error) => faults.push(error),
+    fn read_all(&self) -> Result<(Vec<Record>, Vec<Unread>), StoreError> {
+        let (mut records, mut unread) = (Vec::new(), Vec::new());
+        for (id, text) in self.store.all()? {
+            let read = match text {
+                Ok(text) if Record::is_of_another_kind(&text) => continue,
+                Ok(text) => self.read(&id, &text),
+                Err(error) => Err(error),
+            };
+            match read {
+                Ok(record) => records.push(record),
+                Err(error) => unread.push(Unread { error, owner: self.owner(&id) }),
             }
         }
         records.sort_by_cached_key(|record| {
@@ -92,7 +127,20 @@ impl Vault {
             let texts = [key.resource.as_str(), key.issuer.as_str(), &key.client_id];
             (texts.map(str::to_owned), key.subject.clone())
         });
-        Ok((records, faults))
+        Ok((records, unread))
+    }
+
+    /// Whose a record is that cannot be used. One that is not where its key says is anybody's.
+    #[must_use]
+    pub fn owner(&self, id: &RecordId) -> Owner {
+        let Some(text) = self.store.peek(id) else { return Owner::Unknown };
+        if Record::is_of_another_kind(&text) {
+            return Owner::NoServer;
+        }
+        match Record::decode(&text) {
+            Ok(record) if record.key.id() == *id => Owner::Server(Box::new(record.key)),
+            _ => Owner::Unknown,
+        }
     }
 
     /// The records of `resource` that are signed in; with an `issuer`, only that one's. More than one

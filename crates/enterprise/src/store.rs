@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use plenipo_credentials::{Lease, RecordId, Store, StoreError, StoreFault};
+use plenipo_credentials::{Lease, Owner, RecordId, Store, StoreError, StoreFault, Vault};
 use plenipo_oauth::Issuer;
 use plenipo_redact::Secret;
 
@@ -54,9 +54,13 @@ impl Identities {
     /// [`StoreError`] for the first that cannot be read.
     pub fn kept(&self, now: SystemTime) -> Result<Vec<Kept>, StoreError> {
         let mut all = Vec::new();
-        for loaded in self.store.all()? {
-            // One that cannot be read may be the one that counts: nothing takes its place.
-            let (id, text) = loaded?;
+        for (id, text) in self.store.all()? {
+            let text = match text {
+                Ok(text) => text,
+                Err(_) if self.is_nobodys(&id) => continue,
+                // It may be the one that counts: nothing takes its place.
+                Err(error) => return Err(error),
+            };
             if !grant::is_entry(&text) {
                 continue;
             }
@@ -145,6 +149,15 @@ impl Identities {
         Ok(entry.grant.is_some()
             && entry.identity == pin.identity
             && entry.generation == pin.generation)
+    }
+
+    /// Whether a record that cannot be used is certainly nobody's sign-in, but a server's credential, say.
+    fn is_nobodys(&self, id: &RecordId) -> bool {
+        match Vault::new(Arc::clone(&self.store)).owner(id) {
+            Owner::Server(_) => true,
+            Owner::NoServer => self.store.peek(id).is_some_and(|text| !grant::is_entry(&text)),
+            _ => false,
+        }
     }
 
     /// Where they are kept, for a person.

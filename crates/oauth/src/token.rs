@@ -15,11 +15,14 @@ use crate::error::OAuthError;
 use crate::json::Json;
 use crate::scope::Scopes;
 
+/// What issuers call a bearer token. `user` and `bot` say whose it is, where it should say how it is presented.
+const BEARERS: [&str; 3] = ["bearer", "user", "bot"];
+
 /// How a token is presented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TokenType {
-    /// `Authorization: Bearer …` (RFC 6750). What is neither of the others counts as this.
+    /// `Authorization: Bearer …` (RFC 6750).
     Bearer,
     /// `Authorization: DPoP …` with a proof for every request (RFC 9449).
     Dpop,
@@ -38,13 +41,16 @@ impl TokenType {
         }
     }
 
-    /// Reads `token_type`, in whatever case.
+    /// Reads `token_type`, in whatever case. `None`: a type that says how it is presented, in a way that is not
+    /// known here, so that it must not be used (RFC 6749 §7.1).
     #[must_use]
-    pub fn parse(text: &str) -> Self {
+    pub fn parse(text: &str) -> Option<Self> {
+        let is = |name: &str| text.eq_ignore_ascii_case(name);
         match text {
-            _ if text.eq_ignore_ascii_case("dpop") => Self::Dpop,
-            _ if text.eq_ignore_ascii_case("n_a") => Self::NotApplicable,
-            _ => Self::Bearer,
+            _ if BEARERS.into_iter().any(is) => Some(Self::Bearer),
+            _ if is("dpop") => Some(Self::Dpop),
+            _ if is("n_a") => Some(Self::NotApplicable),
+            _ => None,
         }
     }
 }
@@ -94,9 +100,17 @@ impl TokenResponse {
             let text = json.text(name)?.filter(|text| !text.is_empty());
             Ok(text.map(|text| Secret::new(text.to_owned())))
         };
+        let token_type = match json.text("token_type")? {
+            // Some servers leave it out; there was one type only when they were written.
+            None => TokenType::Bearer,
+            Some(text) => TokenType::parse(text).ok_or_else(|| {
+                let found = crate::text::shown(text);
+                json.value_fault("token_type", format!("is `{found}`, expected `Bearer` or `DPoP`"))
+            })?,
+        };
         Ok(Self {
             access_token: Secret::new(access_token.to_owned()),
-            token_type: json.text("token_type")?.map_or(TokenType::Bearer, TokenType::parse),
+            token_type,
             expires_in: json.seconds("expires_in")?.map(Duration::from_secs),
             refresh_token: secret("refresh_token")?,
             scopes: json.scopes("scope")?,

@@ -1,6 +1,7 @@
 //! `plenipo config check`: every fault at once, of every file, whether or not the rest can be used.
 
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -82,6 +83,19 @@ pub(super) fn run(global: &Global, file: Option<&Path>) -> Result<ExitCode, Fail
     Ok(if findings.faults.is_empty() { ExitCode::SUCCESS } else { Code::Usage.into() })
 }
 
+/// A credential in a file that every user of the machine can read.
+fn open_to_others(path: &Path, config: &Config) -> Option<Finding> {
+    const OTHERS: u32 = 0o077;
+    let value = config.written_credential()?;
+    let mode = std::fs::metadata(path).ok()?.mode() & 0o7777;
+    let mut note = value.fault(format!("looks like a credential, in a file of mode {mode:04o}"));
+    note.hint = Some(format!(
+        "run `chmod go= {}`, or name an environment variable instead",
+        path.display()
+    ));
+    (mode & OTHERS != 0).then(|| Finding::from(&note))
+}
+
 impl Findings {
     fn layers(&mut self, global: &Global) -> Result<(), Failure> {
         self.file(Path::new(MANAGED), Origin::Managed, false);
@@ -109,7 +123,10 @@ impl Findings {
         };
         self.files.push(name.clone());
         match parse(&text, &name, origin) {
-            Ok(config) => self.configs.push((config, name)),
+            Ok(config) => {
+                self.notes.extend(open_to_others(path, &config));
+                self.configs.push((config, name));
+            }
             Err(fault) => self.faults.push((&fault).into()),
         }
     }

@@ -10,10 +10,8 @@ use plenipo_credentials::Vault;
 use plenipo_enterprise::{
     BearerClient, BearerOptions, EnterpriseError, Identities, IdentityProvider, ManagedServer,
 };
-use plenipo_oauth::jose::SigningKey;
-use plenipo_oauth::{ClientCredential, ClientRegistration, EndpointUrl};
+use plenipo_oauth::{ClientRegistration, EndpointUrl};
 
-use super::source::{self, SourceFault, text};
 use crate::failure::{Code, Failure, with_sources};
 use crate::settings::Settings;
 
@@ -27,29 +25,9 @@ pub(crate) fn provider(
     section: &str,
     config: &IdentityProviderConfig,
 ) -> Result<IdentityProvider, Failure> {
-    let needs = |what: &str, fault: SourceFault| {
-        Failure::usage(format!("`{section}` needs {what} {fault}")).with_optional_hint(fault.hint)
-    };
-    let credential = match (&config.client_secret, &config.client_secret_source) {
-        (Some(secret), _) => ClientCredential::Secret(secret.clone()),
-        (None, Some(source)) => ClientCredential::Secret(
-            text(source).map_err(|fault| needs("a client secret in", fault))?,
-        ),
-        (None, None) => match &config.private_key {
-            None => ClientCredential::None,
-            Some(source) => {
-                let pem = text(source).map_err(|fault| needs("a private key in", fault))?;
-                let algorithm = config.private_key_algorithm.as_deref();
-                let key = SigningKey::from_pem(&pem, algorithm, config.private_key_id.clone());
-                ClientCredential::Key(key.map_err(|error| {
-                    let place = source::place(source);
-                    Failure::usage(format!("`{section}` has a private key in {place}: {error}"))
-                })?)
-            }
-        },
-    };
+    let credential = super::credential(&format!("`{section}`"), &config.proof)?;
     let mut client = ClientRegistration::configured(config.client_id.clone(), credential);
-    client.method = config.method;
+    client.method = config.proof.method;
     client.issuer = Some(config.issuer.clone());
     let mut provider = IdentityProvider::new(config.issuer.clone(), client);
     provider.tenant.clone_from(&config.tenant);

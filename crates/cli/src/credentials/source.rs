@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{ErrorKind, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
@@ -56,38 +56,64 @@ pub(super) fn file(path: &Path) -> String {
 type Check<'a> = &'a dyn Fn(&Path, u32) -> Result<(), SourceFault>;
 
 fn read(source: &TextSource, check: Check<'_>) -> Result<Secret<String>, SourceFault> {
-    let fault = |reason: String| SourceFault { place: place(source), reason, hint: None };
+    let hint = match source {
+        TextSource::Variable(name) => {
+            format!("set `{name}` in the environment that plenipo runs in")
+        }
+        _ => "write it there, in one line of text that you alone can read (mode 0600)".to_owned(),
+    };
+    let fault = |reason: &str| SourceFault {
+        place: place(source),
+        reason: reason.to_owned(),
+        hint: Some(hint.clone()),
+    };
     let text = match source {
         TextSource::Variable(name) => {
-            let value = env::variable(name).ok_or_else(|| fault("is not set".to_owned()))?;
-            value.into_string().map_err(|_| fault("is not UTF-8".to_owned()))?
+            let value = env::variable(name).ok_or_else(|| fault("is not set"))?;
+            value.into_string().map_err(|_| fault("is not UTF-8"))?
         }
         TextSource::File(path) => of_file(path, check)?,
-        _ => return Err(fault("cannot be read".to_owned())),
+        _ => return Err(fault("cannot be read")),
     };
     match text.trim_end_matches(['\n', '\r']) {
-        "" => Err(fault("is empty".to_owned())),
+        "" => Err(fault("is empty")),
         text => Ok(Secret::new(text.to_owned())),
     }
 }
 
 fn of_file(path: &Path, check: Check<'_>) -> Result<String, SourceFault> {
-    let fault = |reason: String| SourceFault { place: file(path), reason, hint: None };
-    let unreadable = |error: std::io::Error| fault(format!("cannot be read: {error}"));
+    let fault = |reason: String, hint: &str| SourceFault {
+        place: file(path),
+        reason,
+        hint: Some(hint.to_owned()),
+    };
+    let unreadable = |error: std::io::Error| {
+        let hint = match error.kind() {
+            ErrorKind::NotFound => {
+                "write it there, readable by you alone (mode 0600), or name another file"
+            }
+            ErrorKind::PermissionDenied => "let the user who runs this own it, with mode 0600",
+            _ => "name a file of text",
+        };
+        fault(format!("cannot be read: {error}"), hint)
+    };
     // Without waiting for somebody to write into a FIFO.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     let opened = rustix::fs::open(path, flags, Mode::empty());
     let opened = File::from(opened.map_err(|errno| unreadable(errno.into()))?);
     let metadata = opened.metadata().map_err(unreadable)?;
     if !metadata.is_file() {
-        return Err(fault("is no regular file".to_owned()));
+        return Err(fault("is no regular file".to_owned(), "name a file, and no pipe or device"));
     }
     check(path, metadata.mode())?;
     let mut text = String::new();
     opened.take(LONGEST.saturating_add(1)).read_to_string(&mut text).map_err(unreadable)?;
     match u64::try_from(text.len()) {
         Ok(0..=LONGEST) => Ok(text),
-        _ => Err(fault(format!("is longer than {LONGEST} bytes"))),
+        _ => Err(fault(
+            format!("is longer than {LONGEST} bytes"),
+            "name the file of the secret alone",
+        )),
     }
 }
 
@@ -99,7 +125,7 @@ impl AssertionSource for Assertion {
             _ => Err(SourceFault {
                 place: file(path),
                 reason: "can be written by others than its owner".to_owned(),
-                hint: None,
+                hint: Some(format!("run `chmod go-w {}`", path.display())),
             }),
         };
         let read = read(&self.source, &check).map_err(|fault| {

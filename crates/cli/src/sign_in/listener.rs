@@ -3,7 +3,7 @@
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use plenipo_oauth::{EndpointUrl, PendingAuthorization};
 use plenipo_redact::Secret;
@@ -17,6 +17,8 @@ use super::pasted::Pasted;
 const PATH: &str = "/callback";
 /// The longest request that is read, in bytes.
 pub(super) const LONGEST: usize = 20 * 1024;
+/// After a warning about a pasted line nothing is said of those that come right after it.
+const QUIET: Duration = Duration::from_secs(1);
 /// For one request to arrive, and for one answer to leave.
 const TIME: Duration = Duration::from_secs(5);
 
@@ -72,15 +74,19 @@ impl Listener {
         pending: &PendingAuthorization,
         pasted: &mut Pasted<'_>,
     ) -> io::Result<(Secret<String>, Option<Visitor>)> {
+        let mut told = None;
         loop {
             let stream = tokio::select! {
                 accepted = self.v4.accept() => accepted?.0,
                 accepted = accept(self.v6.as_ref()) => accepted?.0,
                 line = pasted.next() => {
-                    if pending.is_answered_by(line.expose()) {
-                        return Ok((line, None));
+                    let Err(fault) = pending.check(line.expose()) else { return Ok((line, None)) };
+                    // Of a text with many lines the first fault tells enough.
+                    if told.is_none_or(|told: Instant| told.elapsed() > QUIET) {
+                        crate::terminal::warn(&format!("what was pasted {fault}"));
+                        crate::terminal::tell(&format!("paste the address that begins with {}?", pending.redirect_uri()));
                     }
-                    crate::terminal::warn("that is not the address of this sign-in; try again");
+                    told = Some(Instant::now());
                     continue;
                 }
             };

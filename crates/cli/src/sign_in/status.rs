@@ -5,7 +5,7 @@ use std::time::UNIX_EPOCH;
 
 use plenipo_config::{StartContext, TransportSettings};
 use plenipo_connect::oauth::OAuthSettings;
-use plenipo_credentials::{Record, Survey, Vault};
+use plenipo_credentials::{Owner, Record, Unread, Vault};
 use serde::Serialize;
 
 use super::{from_now, store_failed};
@@ -38,14 +38,15 @@ pub(crate) fn run(global: &Global) -> Result<ExitCode, Failure> {
     let settings = Settings::load(global.config.as_deref())?;
     let vault = credentials::vault(&settings);
     let survey = vault.survey().map_err(|error| store_failed(&error))?;
-    warn_about(&survey);
+    survey.unread.iter().for_each(warn_of);
+    warn_about(&survey.strays);
     let (servers, store) = (servers(&settings), store(&vault));
     let signed_in = survey.records.iter().filter(|record| record.grant.is_some());
     let rows: Vec<_> = signed_in.filter_map(|record| row(record, &servers, &store)).collect();
     match global.json {
         true => terminal::print_json(&rows)?,
         false => {
-            let mut lines = lines(&rows);
+            let mut lines = lines(&rows, &survey.unread);
             let explained = super::identity::explain(&settings, &vault);
             lines.extend(explained.iter().flat_map(super::identity::Explained::lines));
             terminal::print_lines(&lines)?;
@@ -61,13 +62,27 @@ pub(super) fn store(vault: &Vault) -> String {
     format!("{}: {}{sealed}", store.kind().as_str(), store.place())
 }
 
-/// Says what is in the store and cannot be used.
-pub(super) fn warn_about(survey: &Survey) {
-    for fault in &survey.faults {
-        let hint = fault.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
-        terminal::warn(&format!("a credential is left out: {}{hint}", with_sources(fault)));
+/// Says what is a credential and cannot be used.
+pub(super) fn warn_of(unread: &Unread) {
+    let error = &unread.error;
+    let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+    let of = whose(unread);
+    terminal::warn(&format!("{of} is left out: {}{hint}", with_sources(error)));
+}
+
+fn whose(unread: &Unread) -> String {
+    match &unread.owner {
+        Owner::Server(key) => {
+            format!("the credential for {}", terminal::harmless(&key.to_string()))
+        }
+        Owner::NoServer => "the record of a sign-in at an identity provider".to_owned(),
+        _ => "a credential".to_owned(),
     }
-    for stray in &survey.strays {
+}
+
+/// Says what is in the store and does not belong there.
+pub(super) fn warn_about(strays: &[String]) {
+    for stray in strays {
         let stray = terminal::harmless(stray).replace('\n', " ");
         terminal::warn(&format!("{stray} is no credential and should not be there"));
     }
@@ -123,8 +138,8 @@ fn row(record: &Record, servers: &[(String, OAuthSettings)], store: &str) -> Opt
     })
 }
 
-fn lines(rows: &[Row]) -> Vec<String> {
-    if rows.is_empty() {
+fn lines(rows: &[Row], unread: &[Unread]) -> Vec<String> {
+    if rows.is_empty() && unread.is_empty() {
         return vec!["nobody is signed in".to_owned()];
     }
     let mut lines = Vec::new();
@@ -151,6 +166,11 @@ fn lines(rows: &[Row]) -> Vec<String> {
         let refreshed = if row.refreshable { ", then refreshed" } else { "" };
         tell("expires", &format!("{expiry}{refreshed}"));
         tell("kept in", &row.store);
+    }
+    for unread in unread {
+        lines.push(whose(unread));
+        let why = terminal::harmless(&with_sources(&unread.error));
+        lines.push(format!("  {:<8} {why}", "not used"));
     }
     lines
 }

@@ -6,7 +6,7 @@ use http::{Request, header};
 use plenipo_config::{GrantKind, OAuthConfig, StartContext, TransportSettings};
 use plenipo_connect::oauth::{OAuthNetwork, OAuthSettings, Wish, stored};
 use plenipo_connect::{HttpClient, HttpEndpoint, ServerName};
-use plenipo_credentials::{Record, Vault};
+use plenipo_credentials::{Record, StoreError, Survey, Vault};
 use plenipo_oauth::{
     Asked, ClientRegistration, Demand, ErrorKind, HttpClient as _, Issuer, OAuthError,
     OutgoingRequest, RegistrationSource, Revoked, ServerMetadata, SignIn, SignedIn, TokenEndpoint,
@@ -30,6 +30,15 @@ pub(super) struct Target {
     pub(super) settings: OAuthSettings,
     pub(super) network: OAuthNetwork,
     config: OAuthConfig,
+}
+
+/// What is stored for a server.
+pub(super) struct Found {
+    pub(super) records: Vec<Record>,
+    /// One of its own that cannot be used.
+    pub(super) unread: Option<StoreError>,
+    /// One that cannot be used and may be its own.
+    pub(super) perhaps: Option<StoreError>,
 }
 
 impl Target {
@@ -201,18 +210,35 @@ impl Target {
         terminal::tell(&format!("kept in {}", status::store(vault)));
     }
 
-    /// Stored credentials of this server. What cannot be read is said.
-    pub(super) fn records(&self, vault: &Vault) -> Result<Vec<Record>, Failure> {
-        let survey = vault.survey().map_err(|error| store_failed(&error))?;
-        status::warn_about(&survey);
+    /// Stored credentials of this server. What cannot be used is said.
+    pub(super) fn found(&self, vault: &Vault) -> Result<Found, Failure> {
+        let Survey { records, unread, strays, .. } =
+            vault.survey().map_err(|error| store_failed(&error))?;
         let fits = |record: &Record| record.grant.is_some() && self.settings.covers(record);
-        Ok(survey.records.into_iter().filter(fits).collect())
+        let records = records.into_iter().filter(fits).collect();
+        let mut found = Found { records, unread: None, perhaps: None };
+        for unread in unread {
+            let is_of = unread.is_of(|key| self.settings.covers_key(key));
+            if is_of == Some(true) {
+                found.unread = Some(unread.error);
+                continue;
+            }
+            status::warn_of(&unread);
+            found.perhaps = found.perhaps.or(is_of.is_none().then_some(unread.error));
+        }
+        status::warn_about(&strays);
+        Ok(found)
     }
 
     /// Clients that were registered for this server before, the newest first.
     pub(super) fn registered(&self, vault: &Vault) -> Result<Vec<ClientRegistration>, Failure> {
+        let found = self.found(vault)?;
+        // It could not be replaced after the sign-in either.
+        if let Some(error) = &found.unread {
+            return Err(store_failed(error));
+        }
         let mut grants: Vec<_> =
-            self.records(vault)?.into_iter().filter_map(|record| record.grant).collect();
+            found.records.into_iter().filter_map(|record| record.grant).collect();
         grants.sort_by_key(|grant| std::cmp::Reverse(grant.obtained_at));
         let clients = grants.into_iter().map(|grant| grant.client);
         Ok(clients.filter(|client| client.source == RegistrationSource::Dynamic).collect())

@@ -152,8 +152,8 @@ fn sign_in_lines<'o>(oauth: &'o OAuthConfig, names: &mut Vec<&'o str>) -> Vec<Li
     let issuer = issuer.unwrap_or_else(|| "whoever the server names as its issuer".to_owned());
     let mut lines = Vec::new();
     for (what, source) in [
-        ("the client secret", &oauth.client_secret),
-        ("what is signed with the key", &oauth.private_key),
+        ("the client secret", &oauth.proof.secret),
+        ("what is signed with the key", &oauth.proof.private_key),
         ("the assertion", &oauth.assertion),
     ] {
         // A project's file names no other source.

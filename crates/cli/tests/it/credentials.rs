@@ -324,10 +324,70 @@ fn junk_in_the_store_is_said_and_stops_nothing() {
         status.stderr
     );
     run(&["logout", "notes"]).expect(0);
+    let ran = run(&["logout", "notes"]);
+    ran.expect(2);
+    assert!(ran.stderr.contains("failed to sign out of server `notes` wholly"), "{}", ran.stderr);
     // One that cannot be read may have been the one.
     let ran = run(&["call", "notes.hi"]);
     ran.expect(2);
     assert!(ran.stderr.contains(&broken), "{}", ran.stderr);
+}
+
+#[test]
+fn a_credential_that_others_could_have_read_stops_its_own_server_only() {
+    let bench = Bench::new();
+    let Some(fake) = Fake::start(&bench, "12.py", "no-expiry") else { return };
+    let config = fake.configuration(&bench, "");
+    login(&bench, &["--config", &config, "notes"]).0.expect(0);
+    let place = directory(&bench);
+    let records = || {
+        let entries = fs::read_dir(&place).unwrap().map(|entry| entry.unwrap().path());
+        entries
+            .filter(|path| path.extension().is_some_and(|end| end == "credential"))
+            .collect::<Vec<_>>()
+    };
+    let own = records().remove(0);
+    let mode = |path: &std::path::Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let run = |words: &[&str]| bench.run([&["--config", &config], words].concat());
+    mode(&own, 0o644);
+    let name = own.display().to_string();
+    for words in [
+        &["logout", "notes"][..],
+        &["logout", "--json", "notes"],
+        &["call", "notes.hi"],
+        &["login", "notes"],
+    ] {
+        let ran = run(words);
+        ran.expect(2);
+        assert!(
+            ran.stderr.contains(&format!("{name}: it has mode 0644")),
+            "{words:?}: {}",
+            ran.stderr
+        );
+        assert!(ran.stderr.contains(&format!("hint: run `chmod go= {name}`")), "{}", ran.stderr);
+        assert!(!ran.stderr.contains("nobody is signed in"), "{}", ran.stderr);
+    }
+    assert!(fs::read_to_string(&own).unwrap().contains("access_token"), "the control: it was left");
+    let status = run(&["auth", "status"]);
+    assert!(status.expect(0).stdout.contains("it has mode 0644"), "{}", status.stdout);
+    assert!(!status.stdout.contains("nobody is signed in"), "{}", status.stdout);
+
+    // Another server's matters to nobody else: sign-in, call and sign-out go on, and it is said.
+    mode(&own, 0o600);
+    keep(&bench, "http://127.0.0.1:1/mcp", "ada");
+    let foreign = records().into_iter().find(|path| *path != own).unwrap();
+    mode(&foreign, 0o644);
+    assert_eq!(run(&["call", "notes.hi"]).expect(0).stdout, "hi\n");
+    let ran = run(&["logout", "notes"]);
+    ran.expect(0);
+    assert!(ran.stderr.contains("credential for http://127.0.0.1:1/mcp"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("signed out of `notes`"), "{}", ran.stderr);
+    assert!(run(&["logout", "notes"]).expect(0).stderr.contains("nobody is signed in to `notes`"));
+    run(&["call", "notes.hi"]).expect(5);
+    login(&bench, &["--config", &config, "notes"]).0.expect(0);
+    assert_eq!(run(&["call", "notes.hi"]).expect(0).stdout, "hi\n");
 }
 
 #[test]

@@ -105,6 +105,28 @@ fn a_configuration_named_on_the_command_line_is_protected_too() {
 }
 
 #[test]
+fn a_configuration_with_a_credential_in_it_cannot_be_read() {
+    as_each_user(|bench| {
+        let cat = |config: &str| {
+            bench.fixture.file("workspace/mine.toml", config);
+            let words = ["call", "--config", "mine.toml", "workspace.run", "command=cat mine.toml"];
+            bench.run(words)
+        };
+        for config in [
+            "[mcp_servers.a]\nurl = \"https://a.example/mcp\"\nhttp_headers = { X-Api-Key = \"hunter2\" }\n",
+            "[mcp_servers.a]\nurl = \"https://a.example/mcp\"\nhttp_headers = { Cookie = \"sid=hunter2\" }\n",
+            "[mcp_servers.a]\ncommand = \"a\"\nenv = { A_TOKEN = \"hunter2\" }\n",
+        ] {
+            let ran = cat(config);
+            ran.expect(1);
+            assert!(!ran.stdout.contains("hunter2"), "{}", ran.stdout);
+        }
+        let named = "[mcp_servers.a]\ncommand = \"a\"\nenv = { A_TOKEN = \"${MINE}\" }\n";
+        assert!(cat(named).expect(0).stdout.contains("MINE"), "the control");
+    });
+}
+
+#[test]
 fn an_unsandboxed_run_needs_the_operator_and_says_so() {
     let bench = Bench::new();
     // A launcher that others could replace is none, so the built-in server has to refuse.

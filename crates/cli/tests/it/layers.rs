@@ -362,6 +362,25 @@ fn names_that_point_nowhere_are_faults_when_loading() {
 }
 
 #[test]
+fn check_names_a_credential_that_others_can_read() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let bench = Bench::new();
+    let config = bench.configuration(
+        "[mcp_servers.b]\nurl = \"https://h/mcp\"\n[mcp_servers.b.http_headers]\nX-Api-Key = \"s3cr3t\"\n",
+    );
+    for (mode, expected) in [(0o644, true), (0o600, false)] {
+        std::fs::set_permissions(&config, std::fs::Permissions::from_mode(mode)).unwrap();
+        let ran = bench.run(["config", "check", &config]);
+        ran.expect(0);
+        let told = ran
+            .stdout
+            .contains(":4: `mcp_servers.b.http_headers.X-Api-Key` looks like a credential");
+        assert_eq!(told, expected, "{}", ran.stdout);
+        assert!(!ran.stdout.contains("s3cr3t"), "{}", ran.stdout);
+    }
+}
+
+#[test]
 fn show_names_sources_and_no_secrets() {
     let bench = Bench::new();
     let config = bench.configuration(

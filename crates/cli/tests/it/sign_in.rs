@@ -255,9 +255,36 @@ fn a_pasted_address_signs_in_and_strangers_are_turned_away() {
     drop(input);
     let ran = Ran::of(child.wait_with_output().unwrap());
     ran.expect(0);
-    assert!(ran.stderr.contains("not the address of this sign-in"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("belongs to another sign-in"), "{}", ran.stderr);
     assert_eq!(fake.stats()["code"], 1);
     assert_eq!(bench.run(["call", "--config", &config, "notes.hi"]).expect(0).stdout, "hi\n");
+}
+
+#[test]
+fn what_is_no_answer_is_asked_for_again_in_few_words() {
+    let bench = Bench::new();
+    let Some(fake) = Fake::start(&bench, "12.py", "no-expiry") else { return };
+    let config = fake.configuration(&bench, "");
+    let elsewhere = |back: &str| back.replacen("127.0.0.1", "evil.example", 1);
+    for (pasted, expected) in [
+        (&(|page: &str, _: &str| page.to_owned()) as &dyn Fn(&str, &str) -> String, "sign-in page"),
+        (&|_, back| elsewhere(back), "does not begin with `http://127.0.0.1:"),
+        (&|_, back| back.replacen("/callback", "/other", 1), "does not begin with"),
+        (&|_, _| "x".repeat(200_000), "is not the address"),
+        (&|_, _| "y\n".repeat(100_000), "is not the address"),
+    ] {
+        let (mut child, page) = begin(&mut login_command(&bench, &["--config", &config, "notes"]));
+        let back = location(&get(&page).0);
+        let mut input = child.stdin.take().unwrap();
+        writeln!(input, "{}\n{back}", pasted(&page, &back)).unwrap();
+        drop(input);
+        let ran = Ran::of(child.wait_with_output().unwrap());
+        ran.expect(0);
+        assert!(ran.stderr.contains(expected), "{expected}: {}", ran.stderr);
+        assert_eq!(ran.stderr.matches("warning: ").count(), 1, "{}", ran.stderr);
+        assert!(ran.stderr.contains("paste the address that begins with http://127.0.0.1:"));
+        assert!(ran.stderr.len() < 2048, "{}", ran.stderr.len());
+    }
 }
 
 #[test]

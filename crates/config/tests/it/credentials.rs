@@ -114,9 +114,9 @@ fn every_way_to_get_a_token_can_be_configured() {
     );
     let read = read.unwrap();
     assert_eq!(read.grant, GrantKind::ClientCredentials);
-    assert_eq!(read.private_key, Some(file("/run/key.pem")));
-    assert_eq!(read.method, Some(AuthenticationMethod::PrivateKeyJwt));
-    assert_eq!(read.private_key_id.as_deref(), Some("k1"));
+    assert_eq!(read.proof.private_key, Some(file("/run/key.pem")));
+    assert_eq!(read.proof.method, Some(AuthenticationMethod::PrivateKeyJwt));
+    assert_eq!(read.proof.private_key_id.as_deref(), Some("k1"));
     assert!(read.dpop);
     assert_eq!(read.files().count(), 1);
 
@@ -129,7 +129,7 @@ fn every_way_to_get_a_token_can_be_configured() {
          token_endpoint_auth_method = \"client_secret_post\", callback_url = \"http://localhost:8765/back\"",
     );
     let read = read.unwrap();
-    assert_eq!(read.client_secret, Some(file("/run/s")));
+    assert_eq!(read.proof.secret, Some(file("/run/s")));
     assert_eq!(read.callback_url.unwrap().as_str(), "http://localhost:8765/back");
     let read = oauth("client_id_metadata_document = \"https://x.example/client.json\"").unwrap();
     assert_eq!(read.client_id_metadata_document.as_deref(), Some("https://x.example/client.json"));
@@ -210,6 +210,11 @@ fn a_project_holds_no_credential_itself() {
         ("Authorization", "Bearer ${NOBODY_SETS_THIS:-hunter2}"),
         ("Authorization", "Bearer hunter2${HOME:-}"),
         ("Authorization", "${SCHEME}hunter2"),
+        ("X-Api-Key", "hunter2"),
+        ("X-Auth-Token", "${TOKEN:-hunter2}"),
+        ("Proxy-Authorization", "Basic hunter2"),
+        ("Cookie", "sid=hunter2"),
+        ("Cookie", "sid=${SID}hunter2"),
     ] {
         let written = format!("http_headers = {{ {name} = \"{value}\" }}");
         assert!(read(&written, Origin::User).is_ok());
@@ -222,6 +227,8 @@ fn a_project_holds_no_credential_itself() {
         "env_http_headers = { Authorization = \"TOKEN\" }",
         "bearer_token_env_var = \"TOKEN\"",
         "http_headers = { X-Team = \"blue\" }",
+        "http_headers = { Cookie = \"sid=${SID}; theme=${THEME}\" }",
+        "http_headers = { X-Api-Key = \"${KEY}\" }",
     ] {
         assert!(read(fine, Origin::Project).is_ok(), "{fine}");
     }

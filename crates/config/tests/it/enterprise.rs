@@ -2,6 +2,7 @@
 
 use plenipo_config::{Config, ConfigError, Origin, TransportSettings, parse};
 
+const ACCOUNT: &str = "[account]\nissuer = \"https://i.example\"\nclient_id = \"c\"\n";
 const IDP: &str = r#"
 [mcp_enterprise_managed_auth.idp]
 issuer = "https://login.example.com"
@@ -64,8 +65,8 @@ fn ema_the_section_is_whole_or_not_at_all() {
             "does not fit",
         ),
         (
-            "issuer = \"https://i.example\"\nclient_id = \"c\"\nclient_secret = \"hunter2\"\nprivate_key_file = \"/k\"",
-            "several secrets",
+            "issuer = \"https://i.example\"\nclient_id = \"c\"\nclient_secret_file = \"/s\"\nprivate_key_file = \"/k\"",
+            "both a secret and a key",
         ),
         ("issuer = \"https://i.example\"\nclient_id = \"c\"\nprivate_key_id = \"k\"", "names none"),
     ] {
@@ -78,14 +79,27 @@ fn ema_the_section_is_whole_or_not_at_all() {
     }
     let error = read("[mcp_enterprise_managed_auth]\n", Origin::User).unwrap_err();
     assert!(error.to_string().contains("has no `idp`"), "{error}");
-    let text = format!("{IDP}client_secret = \"hunter2\"\n");
-    let config = read(&text, Origin::User).unwrap();
-    assert!(!format!("{config:?}").contains("hunter2"));
+}
+
+#[test]
+fn ema_no_secret_is_read_from_a_configuration_file() {
+    for (section, key) in [(IDP, "mcp_enterprise_managed_auth.idp"), (ACCOUNT, "account")] {
+        for origin in [Origin::User, Origin::Managed] {
+            let error =
+                read(&format!("{section}client_secret = \"hunter2\"\n"), origin).unwrap_err();
+            let shown = error.to_string();
+            assert!(shown.contains(&format!("{key}.client_secret` is never read")), "{shown}");
+            assert!(error.hint().unwrap().contains("`client_secret_file`"));
+            assert!(!format!("{shown} {error:?}").contains("hunter2"));
+            // The control.
+            read(&format!("{section}client_secret_env_var = \"S\"\n"), origin).unwrap();
+        }
+    }
 }
 
 #[test]
 fn ema_a_project_may_set_none_of_it() {
-    for section in [IDP, "[account]\nissuer = \"https://i.example\"\nclient_id = \"c\"\n"] {
+    for section in [IDP, ACCOUNT] {
         let error = read(section, Origin::Project).unwrap_err().to_string();
         assert!(error.contains("may not be set by a project's file"), "{error}");
     }

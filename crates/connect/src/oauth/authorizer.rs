@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use arc_swap::ArcSwapOption;
 use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use plenipo_authority::CredentialPin;
-use plenipo_credentials::{Record, StoreError, TokenError, Vault};
+use plenipo_credentials::{CredentialKey, Record, StoreError, TokenError, Vault};
 use plenipo_oauth::{
     ClientRegistration, EndpointUrl, HttpClient as _, Issuer, OAuthError, RegistrationSource,
     ResourceId, Scopes, ServerMetadata, StepUps, TokenType, dpop_nonce,
@@ -71,7 +71,13 @@ impl OAuthSettings {
     /// Whether a stored credential is one for this server and client.
     #[must_use]
     pub fn covers(&self, record: &Record) -> bool {
-        let key = &record.key;
+        self.covers_key(&record.key)
+            && self.account.as_ref().is_none_or(|account| is_of(record, account))
+    }
+
+    /// Whether a stored credential of this key is one for this server and client, whoever's it is.
+    #[must_use]
+    pub fn covers_key(&self, key: &CredentialKey) -> bool {
         let resource_fits = match &self.resource {
             Some(resource) => key.resource == *resource,
             None => ResourceId::for_server(key.resource.as_str(), &self.server).is_ok(),
@@ -79,7 +85,6 @@ impl OAuthSettings {
         resource_fits
             && self.issuer.as_ref().is_none_or(|issuer| *issuer == key.issuer)
             && self.client.as_ref().is_none_or(|client| client.client_id == key.client_id)
-            && self.account.as_ref().is_none_or(|account| is_of(record, account))
     }
 }
 
@@ -307,9 +312,17 @@ impl fmt::Debug for OAuthAuthorizer {
     }
 }
 
-/// The stored credential for a server: the newest one, when all are of one person.
+/// The stored credential for a server: the newest one, when all are of one person and none is left out.
 fn find(settings: &OAuthSettings, vault: &Vault) -> Result<Option<Record>, Unusable> {
     let survey = vault.survey().map_err(|error| Unusable::Store(Arc::new(error)))?;
+    let mut perhaps = None;
+    for unread in survey.unread {
+        match unread.is_of(|key| settings.covers_key(key)) {
+            Some(true) => return Err(Unusable::Store(Arc::new(unread.error))),
+            Some(false) => {}
+            None => perhaps = Some(unread.error),
+        }
+    }
     let is_held = |record: &Record| record.grant.is_some() && settings.covers(record);
     let mut fitting: Vec<_> = survey.records.into_iter().filter(is_held).collect();
     let subject = fitting.first().map(|record| record.key.subject.clone());
@@ -317,7 +330,7 @@ fn find(settings: &OAuthSettings, vault: &Vault) -> Result<Option<Record>, Unusa
         return Err(Unusable::SeveralPeople);
     }
     fitting.sort_by_key(|record| record.grant.as_ref().map(|grant| grant.obtained_at));
-    match (fitting.pop(), survey.faults.into_iter().next()) {
+    match (fitting.pop(), perhaps) {
         // It may have been the one.
         (None, Some(fault)) => Err(Unusable::Store(Arc::new(fault))),
         (found, _) => Ok(found),

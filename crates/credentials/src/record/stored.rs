@@ -179,7 +179,7 @@ fn read_grant(stored: StoredGrant, key: &CredentialKey) -> Result<Grant, StoreFa
     Ok(Grant {
         client: read_client(stored.client, key)?,
         access_token: Secret::new(stored.access_token),
-        token_type: TokenType::parse(&stored.token_type),
+        token_type: TokenType::parse(&stored.token_type).ok_or_else(|| corrupt("token type"))?,
         refresh_token: stored.refresh_token.map(Secret::new),
         expires_at: stored.expires_at.map(time).transpose()?,
         obtained_at: time(stored.obtained_at)?,

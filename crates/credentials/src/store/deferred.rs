@@ -71,6 +71,10 @@ impl Store for DeferredStore {
         self.opened()?.all()
     }
 
+    fn peek(&self, id: &RecordId) -> Option<Secret<Vec<u8>>> {
+        self.opened().ok()?.peek(id)
+    }
+
     fn strays(&self) -> Result<Vec<String>, StoreError> {
         self.opened()?.strays()
     }

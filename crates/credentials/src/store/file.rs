@@ -115,6 +115,12 @@ impl Store for FileStore {
         Ok(names.iter().filter_map(|name| id_of(name, RECORD)).collect())
     }
 
+    fn peek(&self, id: &RecordId) -> Option<Secret<Vec<u8>>> {
+        private::check_directory(&self.directory).ok()?;
+        let kept = private::peek(&self.path(id, RECORD), MAX_RECORD_BYTES)?;
+        seal::open(self.key.as_ref(), id, kept).ok()
+    }
+
     fn strays(&self) -> Result<Vec<String>, StoreError> {
         let names = self.names().map_err(|fault| StoreError::new("list", self.place(), fault))?;
         let strays = names.into_iter().filter(|name| !is_ours(name));

@@ -101,9 +101,9 @@ impl Store for KeyringStore {
 
     fn all(&self) -> Result<Vec<Loaded>, StoreError> {
         let all = session::all(self.bus()).map_err(|fault| self.failed("list", fault))?;
-        let named = all.into_iter().map(|(id, text)| match text {
-            Ok(text) => Ok((id, text)),
-            Err(fault) => Err(StoreError::new("read", self.place_of(&id), fault)),
+        let named = all.into_iter().map(|(id, text)| {
+            let text = text.map_err(|fault| StoreError::new("read", self.place_of(&id), fault));
+            (id, text)
         });
         Ok(named.collect())
     }

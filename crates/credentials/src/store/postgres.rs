@@ -124,10 +124,8 @@ impl Store for PostgresStore {
         let records = rows.into_iter().filter_map(|(id, body)| {
             let id = RecordId::parse(&id)?;
             let opened = self.opened(&id, body);
-            Some(match opened {
-                Ok(text) => Ok((id, text)),
-                Err(fault) => Err(StoreError::new("read", self.place_of(&id), fault)),
-            })
+            let opened = opened.map_err(|fault| StoreError::new("read", self.place_of(&id), fault));
+            Some((id, opened))
         });
         Ok(records.collect())
     }

@@ -46,17 +46,26 @@ pub(in crate::store) fn check_directory(path: &Path) -> Result<(), StoreFault> {
 
 /// Reads a file of at most `limit` bytes; `None`: there is none.
 pub(in crate::store) fn read(path: &Path, limit: usize) -> Result<Option<Vec<u8>>, StoreFault> {
-    let file = match open(OpenOptions::new().read(true), path) {
-        Ok(file) => file,
-        Err(StoreFault::Io(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(fault) => return Err(fault),
-    };
+    match open(OpenOptions::new().read(true), path) {
+        Ok(file) => content(file, limit).map(Some),
+        Err(StoreFault::Io(error)) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(fault) => Err(fault),
+    }
+}
+
+/// What is in a regular file of whatever mode and owner, if it can be read.
+pub(in crate::store) fn peek(path: &Path, limit: usize) -> Option<Vec<u8>> {
+    let (file, _) = open_any(OpenOptions::new().read(true), path).ok()?;
+    content(file, limit).ok()
+}
+
+fn content(file: File, limit: usize) -> Result<Vec<u8>, StoreFault> {
     let mut content = Vec::new();
     let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
     file.take(most).read_to_end(&mut content)?;
     match content.len() > limit {
         true => Err(StoreFault::TooLong),
-        false => Ok(Some(content)),
+        false => Ok(content),
     }
 }
 
@@ -85,6 +94,11 @@ pub(in crate::store) fn lock(
 
 /// Opens without following a link, and looks at what was opened.
 fn open(options: &mut OpenOptions, path: &Path) -> Result<File, StoreFault> {
+    let (file, metadata) = open_any(options, path)?;
+    check(&metadata).map(|()| file)
+}
+
+fn open_any(options: &mut OpenOptions, path: &Path) -> Result<(File, fs::Metadata), StoreFault> {
     // NONBLOCK: a FIFO in the file's place must not hold us up.
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let file =
@@ -96,7 +110,7 @@ fn open(options: &mut OpenOptions, path: &Path) -> Result<File, StoreFault> {
         })?;
     let metadata = file.metadata()?;
     match metadata.is_file() {
-        true => check(&metadata).map(|()| file),
+        true => Ok((file, metadata)),
         false => Err(StoreFault::NotAFile),
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plenipo_credentials::{
-    ErrorKind, FileStore, SealingKey, Store as _, StoreError, StoreFault, Vault,
+    ErrorKind, FileStore, Owner, SealingKey, Store as _, StoreError, StoreFault, Vault,
 };
 use plenipo_oauth::{ClientCredential, DpopKey, Scopes};
 use plenipo_redact::Secret;
@@ -98,6 +98,30 @@ fn what_others_could_have_read_is_refused() {
     let found = fault(vault.record(&key(ISSUER)));
     assert!(matches!(found, StoreFault::NotPrivate { mode: 0o755 }), "{found:?}");
     assert!(vault.records().is_err());
+}
+
+#[test]
+fn whose_a_record_is_that_others_could_have_read_can_be_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path().join("credentials");
+    let vault = vault(&place);
+    sign_in(&vault, ISSUER, grant(None));
+    let path = record_path(&place);
+    let owner = || {
+        let survey = vault.survey().unwrap();
+        assert!(survey.records.is_empty());
+        survey.unread.into_iter().map(|unread| unread.owner).collect::<Vec<_>>()
+    };
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    assert_eq!(owner(), [Owner::Server(Box::new(key(ISSUER)))]);
+    // In the place of another record it says nothing.
+    let other = path.with_file_name(format!("{}.credential", "0".repeat(64)));
+    fs::rename(&path, &other).unwrap();
+    assert_eq!(owner(), [Owner::Unknown]);
+    fs::write(&other, "{").unwrap();
+    assert_eq!(owner(), [Owner::Unknown]);
+    fs::write(&other, "{\"kind\": \"x\"}").unwrap();
+    assert_eq!(owner(), [Owner::NoServer]);
 }
 
 #[test]

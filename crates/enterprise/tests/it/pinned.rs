@@ -1,14 +1,20 @@
 //! Every cell of the table of what a connection finds later, in a store of files; and sign-ins that
 //! others are faster than.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::sync::Arc;
 
-use plenipo_credentials::FileStore;
+use plenipo_credentials::{CredentialKey, FileStore, Vault};
 use plenipo_enterprise::{
     BearerClient, EnterpriseError, ErrorClass, Identities, IdentityGrant, Pin, Source, Wanted,
     select,
 };
-use plenipo_oauth::Issuer;
+use plenipo_oauth::{
+    ClientCredential, ClientRegistration, Issuer, ResourceId, TokenResponse, TokenType,
+};
+use plenipo_redact::Secret;
 
 use crate::parties::{Company, Instead, MCP};
 use crate::support::{IDP, grant, now, table};
@@ -81,8 +87,39 @@ fn ema_credentials_of_servers_are_apart_from_identities() {
     sign_in(&identities, (Source::Enterprise, IDP, "c"), "ada", grant("rt"));
     sign_in(&identities, (Source::Account, IDP, "c"), "ada", grant("rt"));
     let store = FileStore::new(directory.path().join("credentials"));
-    let vault = plenipo_credentials::Vault::new(Arc::new(store));
+    let vault = Vault::new(Arc::new(store));
     assert!(vault.records().unwrap().is_empty(), "nobody's identity is a server's credential");
+}
+
+#[test]
+fn ema_only_an_identity_that_others_could_have_read_stops_identities() {
+    let (directory, identities) = identities();
+    let place = directory.path().join("credentials");
+    let records = || {
+        let files = fs::read_dir(&place).unwrap().map(|entry| entry.unwrap().path());
+        files.filter(|path| path.extension().is_some_and(|end| end == "credential"))
+    };
+    let open_to_others = |path: &Path| {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o644)).unwrap();
+    };
+    sign_in(&identities, (Source::Enterprise, IDP, "c"), "ada", grant("rt"));
+    let of_identity: Vec<_> = records().collect();
+    let issuer = Issuer::parse("https://as.example").unwrap();
+    let resource = ResourceId::parse("https://mcp.example/mcp").unwrap();
+    let key = CredentialKey::new(issuer, resource, "c");
+    let client = ClientRegistration::configured("c", ClientCredential::None);
+    let token = TokenResponse::new(Secret::new("t".to_owned()), TokenType::Bearer);
+    let kept = plenipo_credentials::Grant::new(client, token, None, now());
+    Vault::new(Arc::new(FileStore::new(&place))).sign_in(&key, kept).unwrap();
+    let of_server = records().find(|path| !of_identity.contains(path)).unwrap();
+    open_to_others(&of_server);
+    assert_eq!(identities.kept(now()).unwrap().len(), 1);
+
+    for path in &of_identity {
+        open_to_others(path);
+    }
+    let error = identities.kept(now()).unwrap_err();
+    assert!(of_identity.iter().any(|path| error.place == path.display().to_string()), "{error}");
 }
 
 /// Lets something happen between the making of a connection and its first exchange.

@@ -100,6 +100,17 @@ pub enum CallbackFault {
     /// Not a URL or query of the kind that was waited for.
     #[error("is not the address that the browser was sent back to")]
     NotCallback,
+    /// The address of the sign-in page.
+    #[error(
+        "is the address of the sign-in page, not the one that the browser is sent to from there"
+    )]
+    Page,
+    /// An address elsewhere.
+    #[error("does not begin with `{expected}?`")]
+    Elsewhere {
+        /// Where the browser is sent back to.
+        expected: String,
+    },
     /// A parameter twice (RFC 6749 §3.1).
     #[error("has the parameter `{name}` twice")]
     Duplicate {

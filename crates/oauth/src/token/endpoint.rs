@@ -111,10 +111,16 @@ impl TokenEndpoint {
         let response = self.post(http, url, (headers, &form)).await?;
         let json = crate::response::read(Document::Token, url, &response, form.secrets())?;
         let token = TokenResponse::read(&json)?;
-        if self.dpop.is_some() && token.token_type == TokenType::Bearer {
-            return Err(json.value_fault("token_type", "is not `DPoP`, as was asked for"));
+        let is_exchange = matches!(request.grant, Grant::TokenExchange(_));
+        match token.token_type {
+            TokenType::NotApplicable if !is_exchange => {
+                Err(json.value_fault("token_type", "is `N_A`, expected `Bearer` or `DPoP`"))
+            }
+            TokenType::Bearer if self.dpop.is_some() => {
+                Err(json.value_fault("token_type", "is not `DPoP`, as was asked for"))
+            }
+            _ => Ok(token),
         }
-        Ok(token)
     }
 
     async fn post(

@@ -89,6 +89,41 @@ fn answers_of_all_kinds() {
 }
 
 #[test]
+fn an_answer_is_at_the_address_it_was_to_be_sent_to() {
+    let elsewhere = |state: &str| format!("https://evil.example/callback?code=c&state={state}");
+    let fault = answered(false, elsewhere).unwrap_err();
+    assert_eq!(fault.to_string(), format!("does not begin with `{REDIRECT}?`"));
+
+    let network = Fake::sound();
+    let sign_in = network.begin().unwrap();
+    let state = query(&sign_in)["state"].clone();
+    let check = |text: &str| sign_in.pending.check(text);
+    let bare = REDIRECT.strip_prefix("http://").unwrap();
+    for right in [
+        REDIRECT,
+        &REDIRECT.to_uppercase().replace("/CALLBACK", "/callback"),
+        bare,
+        "/callback",
+        "",
+    ] {
+        assert_eq!(check(&format!(" {right}?code=c&state={state}\n")), Ok(()), "{right}");
+    }
+    assert_eq!(check(&format!("code=c&state={state}")), Ok(()));
+    assert_eq!(check(sign_in.url.expose()), Err(CallbackFault::Page));
+    for wrong in [
+        "https://127.0.0.1:1/callback",
+        "http://user@127.0.0.1/callback",
+        "evil.example/callback",
+        "/other",
+    ] {
+        let fault = check(&format!("{wrong}?code=c&state={state}"));
+        assert!(matches!(fault, Err(CallbackFault::Elsewhere { .. })), "{wrong}: {fault:?}");
+    }
+    assert_eq!(check(&format!("{REDIRECT}?state={state}")), Err(CallbackFault::Empty));
+    assert_eq!(check(&format!("{REDIRECT}?code=c&state=x")), Err(CallbackFault::State));
+}
+
+#[test]
 fn a_listener_knows_its_own_answer() {
     let network = Fake::sound();
     let sign_in = network.begin().unwrap();

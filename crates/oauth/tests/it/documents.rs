@@ -193,6 +193,9 @@ fn token_answers_with_habits() {
     );
 
     for (changes, expected) in [
+        (json!({"token_type": "mac"}), "`token_type` that is `mac`, expected `Bearer` or `DPoP`"),
+        (json!({"token_type": "N_A"}), "`token_type` that is `N_A`, expected `Bearer` or `DPoP`"),
+        (json!({"token_type": "\u{1b}[31mPoP"}), "expected `Bearer` or `DPoP`"),
         (json!({"expires_in": "soon"}), "`expires_in`"),
         (json!({"expires_in": {}}), "`expires_in` that is an object, expected a number of seconds"),
         (json!({"access_token": null}), "lacks the member `access_token`"),
