@@ -16,6 +16,7 @@ use std::path::Path;
 use rustix::process::{Gid, Rlimit, Uid};
 
 use crate::error::LaunchError;
+use crate::network::FromElsewhere;
 use crate::plan::{Base, LaunchPlan};
 use crate::sys::{Instruction, MountAttributes, set_mount_attributes};
 use crate::terminal::Inside;
@@ -46,6 +47,8 @@ pub(crate) struct Confinement<'a> {
     pub(crate) ids: Option<Ids>,
     pub(crate) proc: Proc,
     pub(crate) network: bool,
+    /// Present if a network namespace is still to be entered.
+    pub(crate) elsewhere: Option<&'a FromElsewhere>,
     /// The one port that may be connected to while the network is off.
     pub(crate) proxy_port: Option<u16>,
     pub(crate) landlock_abi: i32,

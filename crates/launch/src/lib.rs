@@ -34,6 +34,8 @@ mod landlock_layer;
 #[cfg(target_os = "linux")]
 mod launcher;
 #[cfg(target_os = "linux")]
+mod network;
+#[cfg(target_os = "linux")]
 mod placeholder;
 mod plan;
 #[cfg(target_os = "linux")]

@@ -10,6 +10,7 @@ mod filter;
 mod loopback;
 mod mount;
 mod names;
+mod network;
 mod signal;
 mod spawn;
 
@@ -19,6 +20,7 @@ pub(crate) use filter::{Instruction, install_filter, landlock_abi};
 pub(crate) use loopback::raise_loopback;
 pub(crate) use mount::{MountAttributes, set_mount_attributes};
 pub use names::resolve_without_modules;
+pub(crate) use network::{enter_network, make_network, unshare_network};
 pub(crate) use signal::{
     Delivery, Received, SignalMask, SignalQueue, block_signals, close_all_but, close_from, deliver,
     kill_all_others, outlive_job, restore_child_signal, restore_signals, stop_with_job,

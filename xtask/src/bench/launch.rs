@@ -29,6 +29,7 @@ const CARVE_OUTS_MILLISECONDS: f64 = 1.3;
 const GLOB_MILLISECONDS: f64 = 2.0;
 const DEFAULT_TAX_MILLISECONDS: f64 = 1.3;
 const DIST_TAX_MILLISECONDS: f64 = 0.6;
+const BWRAP: &str = "bwrap, equal flags";
 const CANDIDATE: &str = "the C candidate";
 
 /// Everything that the timer measures; rows of what is not there say so.
@@ -107,7 +108,15 @@ impl Bench<'_> {
         };
         let policy = Policy::default();
         let theirs = policy.bwrap(self.tools, bwrap);
-        self.beside(name, &policy, &theirs, ("bwrap, equal flags", TIMES_BWRAP))
+        let mut rows = self.beside(name, &policy, &theirs, (BWRAP, TIMES_BWRAP))?;
+        let policy = Policy { program: true, ..policy };
+        let theirs = policy.bwrap(self.tools, bwrap);
+        let name = "a C program's main beside it";
+        let more = self.beside(name, &policy, &theirs, (BWRAP, TIMES_BWRAP))?;
+        rows.extend(
+            more.into_iter().map(|row| Row { against: row.against.for_information(), ..row }),
+        );
+        Ok(rows)
     }
 
     fn beside_the_reference(&self) -> Outcome<Vec<Row>> {
@@ -166,7 +175,7 @@ impl Bench<'_> {
             let (_, whole) = text.split_once("whole").unwrap_or_default();
             number_after(whole, "med ")
         };
-        let nothing = [self.tools.payload.display().to_string()];
+        let nothing = [self.tools.program.display().to_string()];
         let builds = self.tools.builds();
         let names = ["start tax", "start tax, dist"];
         let mosts = [DEFAULT_TAX_MILLISECONDS, DIST_TAX_MILLISECONDS];

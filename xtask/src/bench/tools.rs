@@ -25,7 +25,10 @@ pub(super) struct Tools {
     pub(super) peak: PathBuf,
     /// Other people's programs are measured, too.
     pub(super) peers: bool,
+    /// Says when its first instructions were run.
     pub(super) payload: PathBuf,
+    /// Says when its `main` was: a static C program with its library's start.
+    pub(super) program: PathBuf,
     pub(super) work: PathBuf,
     pub(super) floors: Option<Floors>,
     /// A client of the official SDK, or why there is none.
@@ -61,11 +64,14 @@ impl Tools {
         };
         let measure = options.calls.then(|| build_measure(workspace, dist.is_some()));
         let measure = measure.transpose()?;
-        let payload = place.join("payload");
-        let source = workspace.root.join("xtask/bench/payload.c");
-        compile(&source, &payload, &["-static"])?;
-        let peak = place.join("peak");
-        compile(&workspace.root.join("xtask/bench/peak.c"), &peak, &[])?;
+        let own = |name: &str, options: &[&str]| {
+            let built = place.join(name);
+            let source = workspace.root.join("xtask/bench").join(name).with_extension("c");
+            compile(&source, &built, options).map(|()| built)
+        };
+        let payload = own("payload", &["-static", "-nostartfiles", "-fno-stack-protector"])?;
+        let program = own("program", &["-static"])?;
+        let peak = own("peak", &[])?;
         let folder = floor_folder(workspace);
         let floors = folder.as_deref().map(|folder| Floors::build(folder, &place)).transpose()?;
         let sdk = match folder.filter(|_| options.calls && options.peers) {
@@ -84,6 +90,7 @@ impl Tools {
             peak,
             peers,
             payload,
+            program,
             work,
             floors,
             sdk,

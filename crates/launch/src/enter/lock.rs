@@ -9,6 +9,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use crate::error::LaunchError;
 use crate::landlock_layer;
+use crate::network::FromElsewhere;
 use crate::plan::LaunchPlan;
 use crate::sys::{Instruction, install_filter};
 
@@ -23,7 +24,8 @@ pub(super) fn lock(plan: &LaunchPlan, confinement: &Confinement<'_>) -> Result<(
         if let Some(terminal) = confinement.terminal {
             terminal.take_over()?;
         }
-        landlock_layer::restrict(plan, confinement)
+        landlock_layer::restrict(plan, confinement)?;
+        confinement.elsewhere.map_or(Ok(()), FromElsewhere::enter)
     })
 }
 

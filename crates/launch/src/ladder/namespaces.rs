@@ -12,6 +12,7 @@ use crate::enter::{Confinement, Ids, Proc, enter};
 use crate::error::LaunchError;
 use crate::filter;
 use crate::handshake::{self, ToLauncher};
+use crate::network::{Elsewhere, FromElsewhere};
 use crate::plan::{LaunchPlan, plan};
 use crate::rung::Rung;
 use crate::supervise::reap;
@@ -41,7 +42,8 @@ fn attempt_by(
     // Asked for before the fork: a user namespace without maps has no ids.
     let ids =
         user.then(|| Ids { user: rustix::process::getuid(), group: rustix::process::getgid() });
-    let network = attempt.request.policy.network != Network::Enabled;
+    let elsewhere = Elsewhere::of(attempt)?;
+    let network = attempt.request.policy.network != Network::Enabled && elsewhere.is_none();
     let namespaces = Namespaces { user, network };
     let way = Way::of(attempt)?;
     let terminal = attempt.wants_terminal().then(Terminal::new).transpose()?;
@@ -49,12 +51,16 @@ fn attempt_by(
         Fork::Child => {
             drop((answers, report.take())); // the launcher's to write and to close
             let inside = terminal.map(Terminal::inside);
-            let confined = confine(enter, attempt, ids, &launcher, inside.as_ref(), way);
+            let networks = (way, elsewhere.map(Elsewhere::inside));
+            let confined = confine(enter, attempt, ids, &launcher, inside.as_ref(), networks);
             let news = inside.map(Inside::into_news);
             sys::exit_now(i32::from(attempt.go_on(confined, launcher, news)))
         }
         Fork::Parent(child) => {
             drop(launcher);
+            if let Some(elsewhere) = elsewhere {
+                elsewhere.make(child, user);
+            }
             if let Some(Err(error)) = way.map(|way| way.serve(attempt)) {
                 reap(child); // it ends with the channel
                 return Err(error);
@@ -96,7 +102,7 @@ fn confine(
     ids: Option<Ids>,
     launcher: &ToLauncher,
     terminal: Option<&Inside>,
-    way: Option<Way>,
+    (way, elsewhere): (Option<Way>, Option<FromElsewhere>),
 ) -> Result<(), LaunchError> {
     launcher.die_with_launcher(Signal::KILL)?;
     let listening = way.map(Way::listen).transpose()?;
@@ -109,6 +115,7 @@ fn confine(
         ids,
         proc: if attempt.rung == Rung::NoProc { Proc::Outer } else { Proc::Fresh },
         network,
+        elsewhere: elsewhere.as_ref(),
         proxy_port: proxied.then_some(PROXY_PORT),
         landlock_abi: attempt.prepared.landlock_abi,
         filter: &filter,
@@ -116,6 +123,9 @@ fn confine(
         terminal,
     };
     enter(&steps, &confinement)?;
+    if let Some(elsewhere) = &elsewhere {
+        elsewhere.verify()?;
+    }
     // Nothing is left to fail but the report.
     listening.map_or(Ok(()), Listening::hand_out)
 }

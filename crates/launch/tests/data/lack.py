@@ -15,6 +15,7 @@ CALLS = {
     "clone3": 435,
     "unshare": 272 if X86 else 97,
     "landlock_create_ruleset": 444,
+    "setns": 308 if X86 else 268,
 }
 ARCHITECTURE = 0xC000003E if X86 else 0xC00000B7
 CLONE_NEWUSER = 0x10000000

@@ -45,6 +45,27 @@ fn a_whole_machine_gives_a_full_rung_and_tries_nothing_else() {
     }
 }
 
+/// Whoever makes the network namespace: the launcher beside its child's work, the child itself, or the kernel with it.
+#[test]
+fn the_command_is_in_a_new_network_namespace_however_that_is_made() {
+    let host = std::fs::read_link("/proc/self/ns/net").unwrap().display().to_string();
+    let whole = Who::everybody().into_iter().map(Stage::new).collect();
+    for stages in [whole, lacking(Machine::NoSetns), lacking(Machine::OneProcessor)] {
+        for stage in stages {
+            let script = "readlink /proc/self/ns/net; tail -n +2 /proc/net/route | wc -l";
+            let ended = run(&stage, &stage.workspace(), "full", script);
+            let wanted = if stage.who == Who::Root { "full-privileged" } else { "full" };
+            assert_eq!(rung(ended.assert_ok()), wanted);
+            let (namespace, routes) = ended.stdout.split_once('\n').unwrap();
+            assert!(namespace.starts_with("net:[") && namespace != host, "{ended:?}");
+            assert_eq!(routes, "0\n");
+            // The control: with the network on it is the host's.
+            let on = run(&stage, &stage.workspace().network("enabled"), "full", script);
+            assert_eq!(on.assert_ok().stdout.lines().next(), Some(host.as_str()));
+        }
+    }
+}
+
 #[test]
 fn root_without_the_right_to_mount_uses_a_user_namespace() {
     for stage in lacking(Machine::NoAdministrator) {

@@ -20,6 +20,8 @@ pub(super) struct Policy {
     pub(super) carve_outs: usize,
     /// A deny pattern is looked for in 2,000 files.
     pub(super) glob: bool,
+    /// What is started is a C program with its library's start, instead of one instruction.
+    pub(super) program: bool,
 }
 
 impl Policy {
@@ -39,6 +41,11 @@ impl Policy {
             }
         }
         fs::write(tools.work.join("many/0/x.env"), "").doing("make a file")
+    }
+
+    fn payload(self, tools: &Tools) -> String {
+        let payload = if self.program { &tools.program } else { &tools.payload };
+        payload.display().to_string()
     }
 
     fn state(self, tools: &Tools) -> String {
@@ -73,7 +80,7 @@ impl Policy {
     /// Ours, or another that takes the contract's command line.
     pub(super) fn launcher(self, tools: &Tools, program: &Path) -> Vec<String> {
         let program = program.display().to_string();
-        let payload = tools.payload.display().to_string();
+        let payload = self.payload(tools);
         [
             program,
             "sandbox".into(),
@@ -95,7 +102,7 @@ impl Policy {
         for (option, place) in [("-w", work), ("-w", tmp), ("-r", git)] {
             words.extend([option.to_owned(), place]);
         }
-        words.extend(["--".to_owned(), tools.payload.display().to_string()]);
+        words.extend(["--".to_owned(), self.payload(tools)]);
         words
     }
 
@@ -115,7 +122,7 @@ impl Policy {
             vec!["--chdir", &work, "--"],
         ];
         words.extend(mounts.into_iter().flatten().map(str::to_owned));
-        words.push(tools.payload.display().to_string());
+        words.push(self.payload(tools));
         words
     }
 }

@@ -90,6 +90,7 @@ fn confine(handover: &Handover, launcher: &ToLauncher) -> Result<(), LaunchError
         ids: None,
         proc: Proc::Fresh,
         network: handover.network,
+        elsewhere: None, // bwrap has seen to it
         proxy_port: None,
         landlock_abi: handover.landlock_abi,
         filter: &filter,

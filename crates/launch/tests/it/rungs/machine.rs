@@ -30,6 +30,10 @@ pub(crate) enum Machine {
     CoveredProc,
     /// The kernel has none.
     NoLandlock,
+    /// No namespace that another process made can be entered.
+    NoSetns,
+    /// One processor.
+    OneProcessor,
 }
 
 impl Machine {
@@ -38,7 +42,8 @@ impl Machine {
             Self::NoAdministrator | Self::NoCapabilities => who == Who::Root,
             Self::NoUserNamespacesBySysctl { .. } | Self::ForeignBwrap => who == Who::User,
             Self::CoveredProc => requires("root, to cover parts of /proc", is_root()),
-            Self::NoUserNamespaces | Self::NoClone3 | Self::NoLandlock => {
+            Self::OneProcessor => requires("taskset(1)", find_tool("taskset").is_some()),
+            Self::NoUserNamespaces | Self::NoClone3 | Self::NoLandlock | Self::NoSetns => {
                 requires("python3 on PATH", find_tool("python3").is_some())
             }
         }
@@ -68,6 +73,8 @@ impl Machine {
             Self::NoUserNamespaces => (none(), filter("user-namespaces")),
             Self::NoClone3 => (none(), filter("clone3")),
             Self::NoLandlock => (none(), filter("landlock_create_ruleset")),
+            Self::NoSetns => (none(), filter("setns")),
+            Self::OneProcessor => (none(), words(["/usr/bin/taskset", "-c", "0"])),
             Self::ForeignBwrap => {
                 let mut after = filter("clone3");
                 after.extend(words(["/usr/bin/unshare", "-Ur"]));
