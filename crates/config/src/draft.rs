@@ -7,11 +7,10 @@ use crate::enterprise::{self, EnterpriseConfig};
 use crate::error::ConfigError;
 use crate::format::Format;
 use crate::keys::{self, Meaning};
+use crate::limits::Limits;
 use crate::node::{Node, Place, Value};
 use crate::oauth::OAuthConfig;
-use crate::scalar::{
-    bytes, count, forwarded, milliseconds, restart, rounds, seconds, variable_name,
-};
+use crate::scalar::{forwarded, milliseconds, restart, seconds, variable_name};
 use crate::server::{
     HeaderValueSource, HttpSettings, ServerConfig, ServerState, StdioSettings, TransportSettings,
 };
@@ -55,15 +54,12 @@ struct Draft<'a> {
     startup_seconds: Option<Duration>,
     startup_milliseconds: Option<Duration>,
     tool_timeout: Option<Duration>,
-    max_message_bytes: Option<usize>,
-    max_tools: Option<usize>,
-    max_list_pages: Option<usize>,
+    limits: Limits,
     tool_total_timeout: Option<Duration>,
     restart: RestartPolicy,
     enabled_tools: Option<Vec<String>>,
     disabled_tools: Vec<String>,
     approval: ApprovalSettings,
-    max_input_rounds: Option<u32>,
     environment: Option<EnvironmentId>,
     sandbox: Option<String>,
     /// Why it cannot be started yet.
@@ -95,15 +91,12 @@ impl<'a> Draft<'a> {
             startup_seconds: None,
             startup_milliseconds: None,
             tool_timeout: None,
-            max_message_bytes: None,
-            max_tools: None,
-            max_list_pages: None,
+            limits: Limits::default(),
             tool_total_timeout: None,
             restart: RestartPolicy::default(),
             enabled_tools: None,
             disabled_tools: Vec::new(),
             approval: ApprovalSettings::default(),
-            max_input_rounds: None,
             environment: None,
             sandbox: None,
             reasons: Vec::new(),
@@ -168,9 +161,7 @@ impl<'a> Draft<'a> {
             "startup_timeout_sec" => self.startup_seconds = Some(seconds(node, place)?),
             "startup_timeout_ms" => self.startup_milliseconds = Some(milliseconds(node, place)?),
             "tool_timeout_sec" => self.tool_timeout = Some(seconds(node, place)?),
-            "max_message_bytes" => self.max_message_bytes = Some(bytes(node, place)?),
-            "max_tools" => self.max_tools = Some(count(node, place)?),
-            "max_list_pages" => self.max_list_pages = Some(count(node, place)?),
+            limit if Limits::KEYS.contains(&limit) => self.limits.take(limit, node, place)?,
             "tool_total_timeout_sec" => self.tool_total_timeout = Some(seconds(node, place)?),
             "restart" => self.restart = restart(node, place)?,
             "enabled_tools" => self.enabled_tools = Some(place.strings(node)?),
@@ -189,7 +180,6 @@ impl<'a> Draft<'a> {
                 let id = EnvironmentId::new(place.string(node)?);
                 self.environment = (id != EnvironmentId::local()).then_some(id);
             }
-            "max_input_rounds" => self.max_input_rounds = Some(rounds(node, place)?),
             other => return Err(place.unknown_key(other, keys::known(self.format))),
         }
         Ok(())
@@ -333,14 +323,11 @@ impl<'a> Draft<'a> {
             required: self.required,
             startup_timeout: self.startup_seconds.or(self.startup_milliseconds),
             tool_timeout: self.tool_timeout,
-            max_message_bytes: self.max_message_bytes,
-            max_tools: self.max_tools,
-            max_list_pages: self.max_list_pages,
+            limits: self.limits,
             tool_total_timeout: self.tool_total_timeout,
             restart: self.restart,
             tools: ToolFilter::new(self.enabled_tools, self.disabled_tools),
             approval: self.approval,
-            max_input_rounds: self.max_input_rounds,
             environment_id: self.environment,
             sandbox: self.sandbox,
             origin: Origin::Project,

@@ -1,6 +1,7 @@
 //! The keys of each format's servers, and what we do with each.
 
 use crate::format::Format;
+use crate::limits::Limits;
 
 /// What a key of a server means here, under the name that the reference schema gives it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,7 +17,7 @@ pub(crate) enum Meaning {
 }
 
 /// Keys of `[mcp_servers.NAME]` that are honoured for a server of either kind, or say of which it is.
-const OF_BOTH: [&str; 18] = [
+const OF_BOTH: [&str; 14] = [
     "environment_id",
     "command",
     "url",
@@ -25,16 +26,12 @@ const OF_BOTH: [&str; 18] = [
     "startup_timeout_sec",
     "startup_timeout_ms",
     "tool_timeout_sec",
-    "max_message_bytes",
-    "max_tools",
-    "max_list_pages",
     "tool_total_timeout_sec",
     "enabled_tools",
     "disabled_tools",
     "default_tools_approval_mode",
     "tools",
     "trust_annotations",
-    "max_input_rounds",
 ];
 
 /// Keys of `[mcp_servers.NAME.tools.TOOL]`.
@@ -237,7 +234,7 @@ pub(crate) fn known(format: Format) -> impl Iterator<Item = &'static str> {
 
 /// Every key of a server that is honoured in our own format.
 fn honoured() -> impl Iterator<Item = &'static str> {
-    OF_BOTH.into_iter().chain(STDIO_ONLY).chain(HTTP_ONLY)
+    OF_BOTH.into_iter().chain(Limits::KEYS).chain(STDIO_ONLY).chain(HTTP_ONLY)
 }
 
 /// Every key of `[mcp_servers.NAME.oauth]`.

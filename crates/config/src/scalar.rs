@@ -1,5 +1,6 @@
 //! Values of one key: times, names of variables.
 
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -38,26 +39,31 @@ pub(crate) fn milliseconds(node: &Node, place: &Place<'_>) -> Result<Duration, C
 
 /// A limit of messages: at least what a server needs to introduce itself.
 pub(crate) fn bytes(node: &Node, place: &Place<'_>) -> Result<usize, ConfigError> {
-    let Value::Integer { digits, radix } = &node.value else {
-        return Err(place.wrong_type("a number of bytes", &node.value));
-    };
-    usize::from_str_radix(digits, *radix)
-        .ok()
-        .filter(|bytes| (64 * 1024..=1024 * 1024 * 1024).contains(bytes))
-        .ok_or_else(|| place.fault("should be a number of bytes from 65536 to 1073741824"))
+    within(64 * 1024..=1024 * 1024 * 1024, "a number of bytes", (node, place))
 }
 
-/// More than any host could show.
-const MOST_LISTED: usize = 100_000;
+/// A limit of what is read only to be shown, or to find an error in.
+pub(crate) fn small_bytes(node: &Node, place: &Place<'_>) -> Result<usize, ConfigError> {
+    within(1024..=16 * 1024 * 1024, "a number of bytes", (node, place))
+}
 
+/// A count of what a server lists or asks; the most is more than any host could show.
 pub(crate) fn count(node: &Node, place: &Place<'_>) -> Result<usize, ConfigError> {
+    within(1..=100_000, "a number", (node, place))
+}
+
+fn within(
+    bounds: RangeInclusive<usize>,
+    what: &str,
+    (node, place): (&Node, &Place<'_>),
+) -> Result<usize, ConfigError> {
     let Value::Integer { digits, radix } = &node.value else {
-        return Err(place.wrong_type("a whole number", &node.value));
+        return Err(place.wrong_type(what, &node.value));
     };
-    usize::from_str_radix(digits, *radix)
-        .ok()
-        .filter(|count| (1..=MOST_LISTED).contains(count))
-        .ok_or_else(|| place.fault(format!("should be a number from 1 to {MOST_LISTED}")))
+    let number = usize::from_str_radix(digits, *radix).ok();
+    number.filter(|number| bounds.contains(number)).ok_or_else(|| {
+        place.fault(format!("should be {what} from {} to {}", bounds.start(), bounds.end()))
+    })
 }
 
 /// More than a person would answer.

@@ -11,6 +11,7 @@ use plenipo_redact::{Secret, is_secret_header};
 
 use crate::enterprise::EnterpriseConfig;
 use crate::error::ConfigError;
+use crate::limits::Limits;
 use crate::names::Use;
 use crate::oauth::OAuthConfig;
 use crate::template::{StartContext, Template};
@@ -48,15 +49,12 @@ use plenipo_connect::environment;
 /// | `required` | both | bool | false |
 /// | `startup_timeout_sec` (or `startup_timeout_ms`, which is weaker) | both | seconds | 30 |
 /// | `tool_timeout_sec` | both | seconds | 300 |
-/// | `max_message_bytes` | both | bytes of one message of the server, 64 KiB to 1 GiB | 16 MiB |
-/// | `max_tools` | both | tools that the server may list, 1 to 100,000 | 2,048 |
-/// | `max_list_pages` | both | pages that one of its lists may come in, 1 to 100,000 | 100 |
+/// | those of [`Limits`] | both | numbers | [`ConnectOptions`] |
 /// | `tool_total_timeout_sec` | both | seconds | four times that |
 /// | `restart` | stdio | `on-failure` or `never` | `on-failure` |
 /// | `enabled_tools`, `disabled_tools` | both | \[string\] | every tool |
 /// | `default_tools_approval_mode`, `tools.NAME.approval_mode` | both | `auto`, `prompt`, `writes` or `approve` | `auto` |
 /// | `trust_annotations` | both | bool | false |
-/// | `max_input_rounds` | both | number | 10 |
 /// | `sandbox` | stdio | name of a profile that the server itself runs under, or `off` | `sandbox.default_for_servers` |
 /// | `environment_id` | stdio | name of an environment | `local` |
 #[derive(Debug, Clone)]
@@ -72,12 +70,8 @@ pub struct ServerConfig {
     pub startup_timeout: Option<Duration>,
     /// Limit of a call without an answer or progress.
     pub tool_timeout: Option<Duration>,
-    /// Limit of one message of the server, in bytes.
-    pub max_message_bytes: Option<usize>,
-    /// Tools in its list.
-    pub max_tools: Option<usize>,
-    /// Pages of one list.
-    pub max_list_pages: Option<usize>,
+    /// Sizes and counts.
+    pub limits: Limits,
     /// Limit of a call whatever its progress.
     pub tool_total_timeout: Option<Duration>,
     /// Whether a host that keeps the server starts it again.
@@ -86,8 +80,6 @@ pub struct ServerConfig {
     pub tools: ToolFilter,
     /// Which calls somebody has to approve.
     pub approval: ApprovalSettings,
-    /// How often a call may be sent again with answers to the server's questions.
-    pub max_input_rounds: Option<u32>,
     /// Profile that the server itself runs under, or `off`; absent: what is usual for servers.
     pub sandbox: Option<String>,
     /// Where it runs; absent: on this machine.
@@ -209,13 +201,10 @@ impl ServerConfig {
     pub fn apply_to(&self, options: &mut ConnectOptions) {
         options.start_timeout = self.startup_timeout.unwrap_or(options.start_timeout);
         options.tool_timeout = self.tool_timeout.unwrap_or(options.tool_timeout);
-        options.max_message_bytes = self.max_message_bytes.unwrap_or(options.max_message_bytes);
-        options.max_tools = self.max_tools.unwrap_or(options.max_tools);
-        options.max_list_pages = self.max_list_pages.unwrap_or(options.max_list_pages);
+        self.limits.apply_to(options);
         options.tool_total_timeout = self.tool_total_timeout.or(options.tool_total_timeout);
         options.restart = self.restart;
         options.filter = self.tools.clone();
-        options.max_input_rounds = self.max_input_rounds.unwrap_or(options.max_input_rounds);
         let mut approvals = Approvals::default();
         approvals.default_mode = self.approval.default_mode;
         approvals.tool_modes.clone_from(&self.approval.tool_modes);

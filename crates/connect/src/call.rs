@@ -272,6 +272,7 @@ impl Connection {
             asker: attempt.flight.asker(),
             is_modern: self.modern().is_some(),
             limit: self.options.max_input_rounds,
+            questions: self.options.max_questions,
         };
         match Read::of(rounds.follow(attempt, need).await?, attempt.request) {
             Ok(Read::End(called)) => Ok(attempt.checked(called)),

@@ -150,7 +150,7 @@ impl Authorizer for EnterpriseAuthorizer {
         })
     }
 
-    fn answered(&self, _url: &Uri, status: StatusCode, headers: &HeaderMap) {
+    fn answered(&self, _: &Uri, _: Operation<'_>, status: StatusCode, headers: &HeaderMap) {
         if status != StatusCode::UNAUTHORIZED {
             self.remember_nonce(headers);
         }

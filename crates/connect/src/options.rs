@@ -29,7 +29,9 @@ use crate::transport::stdio::{ProcessGroups, Spawner};
 /// | `tool_total_timeout` | four times the idle limit of the call |
 /// | `restart` | on failure, for a [`Server`](crate::Server) |
 /// | `max_message_bytes` | 16 MiB a line, body or event |
+/// | `max_error_bytes` | 64 KiB of the body of an HTTP error |
 /// | `max_tools` | 2,048 in a server's list |
+/// | `max_list_items` | 16,384 in any other list |
 /// | `max_list_pages` | 100 of one list |
 /// | `grace` | 2 s and 2 s |
 /// | `era` | unknown: probe |
@@ -40,6 +42,7 @@ use crate::transport::stdio::{ProcessGroups, Spawner};
 /// | `http` | direct, the system's certificate authorities |
 /// | `input` | nobody answers what servers ask |
 /// | `max_input_rounds` | 10 a call |
+/// | `max_questions` | 64 a round |
 /// | `cache` | its own |
 /// | `spawner` | [`ProcessGroups`]: local servers are children of this process |
 /// | `memory` | none: everything is asked anew |
@@ -60,8 +63,12 @@ pub struct ConnectOptions {
     pub restart: RestartPolicy,
     /// Bound of one message.
     pub max_message_bytes: usize,
+    /// How much of the body of an HTTP error is read; it may hold a JSON-RPC error.
+    pub max_error_bytes: usize,
     /// How many tools a server may list.
     pub max_tools: usize,
+    /// How many items any other of its lists may have.
+    pub max_list_items: usize,
     /// In how many pages a list may come.
     pub max_list_pages: usize,
     /// Patience of the shutdown ladder.
@@ -82,6 +89,8 @@ pub struct ConnectOptions {
     pub input: Option<Arc<dyn InputHandler>>,
     /// How many times a call may be sent again with answers to the server's questions.
     pub max_input_rounds: u32,
+    /// How many questions a server may ask at once.
+    pub max_questions: usize,
     /// What servers allow to be kept; share one to let connections to the same URL share what is
     /// public.
     pub cache: Arc<ResultCache>,
@@ -97,7 +106,10 @@ pub struct ConnectOptions {
 
 /// What other clients allow too.
 const DEFAULT_INPUT_ROUNDS: u32 = 10;
+const DEFAULT_QUESTIONS: usize = 64;
 const DEFAULT_TOOLS: usize = 2_048;
+const DEFAULT_ITEMS: usize = 16_384;
+const DEFAULT_ERROR_BYTES: usize = 64 * 1024;
 const DEFAULT_PAGES: usize = 100;
 
 /// How long each step of the shutdown ladder is given: close stdin → `stdin_closed` → SIGTERM →
@@ -156,7 +168,9 @@ impl Default for ConnectOptions {
             tool_total_timeout: None,
             restart: RestartPolicy::default(),
             max_message_bytes: DEFAULT_MAX_MESSAGE_BYTES,
+            max_error_bytes: DEFAULT_ERROR_BYTES,
             max_tools: DEFAULT_TOOLS,
+            max_list_items: DEFAULT_ITEMS,
             max_list_pages: DEFAULT_PAGES,
             grace: Grace::default(),
             era: EraHint::Unknown,
@@ -168,6 +182,7 @@ impl Default for ConnectOptions {
             input: None,
             approvals: None,
             max_input_rounds: DEFAULT_INPUT_ROUNDS,
+            max_questions: DEFAULT_QUESTIONS,
             cache: Arc::default(),
             spawner: Arc::new(ProcessGroups::new()),
             memory: None,

@@ -2,8 +2,8 @@
 //!
 //! A cursor is the server's own text: passed back as it came, an empty one too. A server that no
 //! longer knows its cursor answers `-32602`; the list is then begun anew, once, and nothing of the
-//! first attempt is kept. Bounds: as many pages as the connection's options allow, cursors of 64 KiB, and as
-//! many items as the list says.
+//! first attempt is kept. Bounds: as many pages and items as the connection's options allow, and cursors of
+//! 64 KiB.
 
 use std::collections::HashSet;
 use std::future::Future;
@@ -18,8 +18,6 @@ use crate::peer::RequestFault;
 use crate::request::{Ask, RequestOptions};
 
 const CURSOR: usize = 64 * 1024;
-/// Items of one list.
-const ITEMS: usize = 16_384;
 
 /// Something that a server lists. A host may have lists of its own extensions.
 pub trait Entry: Sized + Send + Sync {
@@ -252,10 +250,11 @@ impl<T: Entry> Pages for EntryPages<'_, T> {
     fn take(&mut self, page: &RawValue) -> Result<Option<String>, Fault> {
         let next = self.list.add(page, T::MEMBER);
         let next = next.map_err(|source| Fault::BadAnswer { method: self.method, source })?;
-        if self.list.0.items.len().saturating_add(self.list.0.dropped.len()) > ITEMS {
-            return Err(Fault::Listing(ListingFault::TooManyItems { limit: ITEMS }));
+        let limit = self.connection.options.max_list_items;
+        match self.list.0.items.len().saturating_add(self.list.0.dropped.len()) > limit {
+            true => Err(Fault::Listing(ListingFault::TooManyItems { limit })),
+            false => Ok(next),
         }
-        Ok(next)
     }
 
     fn clear(&mut self) {

@@ -148,6 +148,7 @@ impl Connection {
                     asker: attempt.asker.as_ref(),
                     is_modern: self.modern().is_some(),
                     limit: self.options.max_input_rounds,
+                    questions: self.options.max_questions,
                 };
                 rounds.run(attempt).await?
             }

@@ -62,5 +62,14 @@ fn fault(error: &ValidationError<'_>) -> SchemaFault {
     if let ValidationErrorKind::Referencing(_) = error.kind() {
         return SchemaFault::Reference { target: reason };
     }
+    let reason = match (error.kind(), error.instance().as_ref()) {
+        (ValidationErrorKind::Format { format }, Value::String(pattern)) if format == "regex" => {
+            let pattern = shown(pattern);
+            format!(
+                "`{pattern}` is no pattern, or has what patterns here have not: look-around, references back, a large size"
+            )
+        }
+        _ => reason,
+    };
     SchemaFault::Invalid { place: explain::place(error.instance_path()), reason }
 }

@@ -24,6 +24,19 @@ fn thoroughly(of: &Value, value: &str) -> Result<(), SchemaFault> {
 }
 
 #[test]
+fn a_pattern_that_cannot_be_used_is_named_with_its_place() {
+    let of = json!({"properties": {"code": {"items": {"pattern": "(?=x)y"}}}});
+    let text = Fragment::parse(&of.to_string()).unwrap();
+    let value = Fragment::parse("{\"code\": [\"y\"]}").unwrap();
+    let fault = Schema::read(text.as_raw()).and_then(|of| of.check(value.as_raw())).unwrap_err();
+    assert_eq!(
+        fault.to_string(),
+        "the schema is not valid at `properties.code.items.pattern`: `(?=x)y` is no pattern, or has what \
+         patterns here have not: look-around, references back, a large size"
+    );
+}
+
+#[test]
 fn a_mismatch_says_where_what_and_what_instead() {
     let of = json!({
         "type": "object",
@@ -314,7 +327,7 @@ fn schema_bomb_bounded() {
     too many subschemas: the schema is over the limit of 20000 subschemas
     many subschemas and items: checking it against the schema would take more than 300000 steps
     patterns: the schema is over the limit of 256 patterns
-    pattern that explodes: the schema is not valid at `pattern`: "^(\\p{L}{500}){500}$" is not a "regex"
+    pattern that explodes: the schema is not valid at `pattern`: `^(\p{L}{500}){500}$` is no pattern, or has what pat
     pattern that backtracks: it should be text that matches `^(a+)+$`, found "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
     unevaluated: checking it against the schema would take more than 1000000 steps
     deep schema: the schema is not valid: recursion limit exceeded at line 1 column 890

@@ -88,7 +88,7 @@ impl Row<'_> {
                     "default_tools_approval_mode": server.approval.default_mode.map(ApprovalMode::name),
                     "tools": tool_modes(server),
                     "trust_annotations": server.approval.trust_annotations,
-                    "max_input_rounds": server.max_input_rounds,
+                    "max_input_rounds": server.limits.max_input_rounds,
                     "tool_timeout_sec": server.tool_timeout.as_ref().map(Duration::as_secs_f64),
                     "tool_total_timeout_sec": server.tool_total_timeout.as_ref().map(Duration::as_secs_f64),
                     "restart": restart(server),

@@ -31,6 +31,9 @@ tool_timeout_sec = 1_0
 max_message_bytes = 65_536
 max_tools = 10_000
 max_list_pages = 7
+max_list_items = 8
+max_error_bytes = 1024
+max_questions = 9
 tool_total_timeout_sec = 60
 restart = "never"
 enabled_tools = ["a", "b"]
@@ -108,6 +111,8 @@ fn limits_and_filter_reach_the_options_and_variables_the_command() {
     assert_eq!(options.tool_timeout.as_secs(), 10);
     assert_eq!(options.max_message_bytes, 65_536);
     assert_eq!((options.max_tools, options.max_list_pages), (10_000, 7));
+    assert_eq!((options.max_list_items, options.max_error_bytes), (8, 1024));
+    assert_eq!((options.max_questions, options.max_input_rounds), (9, 3));
     assert!(options.filter.allows("a") && !options.filter.allows("b"));
     let host = |name: &str| (name != "OTHER").then(|| OsString::from(format!("host {name}")));
     let Endpoint::Stdio(command) = server.endpoint(&StartContext::new(&host)).unwrap() else {
@@ -140,6 +145,9 @@ fn a_fault_names_file_line_key_and_the_nearest_known_key() {
         "command = \"x\"\ntool_timeout_sec = nan",
         "command = \"x\"\nmax_message_bytes = 65535",
         "command = \"x\"\nmax_tools = 0",
+        "command = \"x\"\nmax_list_items = 100001",
+        "command = \"x\"\nmax_error_bytes = 1023",
+        "command = \"x\"\nmax_questions = \"many\"",
         "command = \"x\"\ndefault_tools_approval_mode = \"never\"",
         "command = \"x\"\ntools = { a = { approval_mod = \"auto\" } }",
         "command = \"x\"\ntools.a.approval_mode = true",

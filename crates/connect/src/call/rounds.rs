@@ -22,8 +22,6 @@ use crate::input::respond::{Asker, Refused, Whose, is_accepted, required_urls};
 use crate::input::{InputKind, InputRequest};
 use crate::peer::RequestFault;
 
-/// Questions in one answer.
-const QUESTIONS: usize = 64;
 /// Before the first retry that has nothing new to say; doubled each time.
 const PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -60,7 +58,10 @@ pub(crate) struct Rounds<'a> {
     /// Nobody: whatever is asked was not offered.
     pub(crate) asker: Option<&'a Asker>,
     pub(crate) is_modern: bool,
+    /// `max_input_rounds`.
     pub(crate) limit: u32,
+    /// `max_questions`.
+    pub(crate) questions: usize,
 }
 
 /// Why a request has to be sent again.
@@ -180,9 +181,9 @@ impl Rounds<'_> {
         };
         let requests = object::entries(requests)
             .ok_or_else(|| bad("inputRequests", "they are not an object"))?;
-        if requests.len() > QUESTIONS {
+        if requests.len() > self.questions {
             let count = requests.len();
-            return Err(input(InputFault::TooMany { count, limit: QUESTIONS }));
+            return Err(input(InputFault::TooMany { count, limit: self.questions }));
         }
         let mut keys = HashSet::new();
         if let Some((key, _)) = requests.iter().find(|(key, _)| !keys.insert(key.as_ref())) {
@@ -225,7 +226,7 @@ impl Rounds<'_> {
     /// Has a person open what the server wants opened, and waits until they are done.
     async fn urls(&self, error: &PeerError) -> Result<Retry, RequestFault> {
         let wanted = required_urls(error.data.as_ref());
-        if wanted.is_empty() || wanted.len() > QUESTIONS {
+        if wanted.is_empty() || wanted.len() > self.questions {
             return Err(RequestFault::Peer(error.clone()));
         }
         let Some(asker) = self.asker.filter(|asker| asker.offers().url) else {

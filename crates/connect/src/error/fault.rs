@@ -115,7 +115,7 @@ pub enum Fault {
     #[error("{0}")]
     Peer(PeerError),
     /// The answer is over the limit.
-    #[error("the answer is too long")]
+    #[error("the answer is too long (`max_message_bytes`)")]
     TooLong(#[source] LineTooLong),
     /// The server does not read what it is sent.
     #[error("the server does not read its input: {waiting} bytes are waiting")]
@@ -212,8 +212,8 @@ pub enum ListingFault {
         /// The limit.
         limit: usize,
     },
-    /// Over 100 pages.
-    #[error("more than {limit} pages")]
+    /// Over `max_list_pages`.
+    #[error("more than {limit} pages (`max_list_pages`)")]
     TooManyPages {
         /// The limit.
         limit: usize,
@@ -221,14 +221,14 @@ pub enum ListingFault {
     /// The server does not know the cursors that it gives, twice in a row.
     #[error("the server refuses its own page cursor")]
     CursorRefused,
-    /// Over 16,384 items.
-    #[error("more than {limit} items")]
+    /// Over `max_list_items`.
+    #[error("more than {limit} items (`max_list_items`)")]
     TooManyItems {
         /// The limit.
         limit: usize,
     },
-    /// Over 2,048 tools.
-    #[error("more than {limit} tools")]
+    /// Over `max_tools`.
+    #[error("more than {limit} tools (`max_tools`)")]
     TooManyTools {
         /// The limit.
         limit: usize,
@@ -355,6 +355,7 @@ impl Fault {
             },
             Self::UnsupportedVersion { .. } => "update the server".to_owned(),
             Self::Listing(ListingFault::TooManyTools { .. }) => "raise `max_tools`".to_owned(),
+            Self::Listing(ListingFault::TooManyItems { .. }) => "raise `max_list_items`".to_owned(),
             Self::Listing(ListingFault::TooManyPages { .. }) => "raise `max_list_pages`".to_owned(),
             Self::BadAnswer { .. } | Self::ResultType { .. } | Self::Listing(_) => {
                 "the server breaks the protocol: update it, or tell its author".to_owned()

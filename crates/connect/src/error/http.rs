@@ -127,7 +127,7 @@ pub enum HttpFault {
         reason: &'static str,
     },
     /// The body or event is over the bound.
-    #[error("the answer is longer than {limit} bytes")]
+    #[error("the answer is longer than {limit} bytes (`max_message_bytes`)")]
     TooLong {
         /// The bound.
         limit: usize,
@@ -171,6 +171,9 @@ impl HttpFault {
             Self::OldTransport => {
                 "update the server; many offer Streamable HTTP at another path, often /mcp"
                     .to_owned()
+            }
+            Self::Status { preview, .. } if preview.ends_with("`max_error_bytes`)") => {
+                "raise `max_error_bytes`".to_owned()
             }
             Self::TooLong { .. } => "raise `max_message_bytes` or `--max-message-size`".to_owned(),
             _ => return None,

@@ -26,7 +26,7 @@ pub enum InputFault {
     #[error("the server asks for input and names none")]
     Nothing,
     /// Too many questions in one answer.
-    #[error("the server asks {count} questions at once, more than {limit}")]
+    #[error("the server asks {count} questions at once, more than {limit} (`max_questions`)")]
     TooMany {
         /// How many.
         count: usize,
@@ -34,7 +34,7 @@ pub enum InputFault {
         limit: usize,
     },
     /// The server never has enough.
-    #[error("the server asked again after {limit} rounds of answers")]
+    #[error("the server asked again after {limit} rounds of answers (`max_input_rounds`)")]
     TooManyRounds {
         /// `max_input_rounds`.
         limit: u32,
@@ -72,9 +72,10 @@ impl InputFault {
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::NotOffered { .. } => Some(ask_hint()),
-            Self::BadRequest { .. } | Self::Nothing | Self::TooMany { .. } => {
+            Self::BadRequest { .. } | Self::Nothing => {
                 Some("the server breaks the protocol: update it, or tell its author".to_owned())
             }
+            Self::TooMany { .. } => Some("raise `max_questions`".to_owned()),
             Self::TooManyRounds { .. } => Some("raise `max_input_rounds`".to_owned()),
             _ => None,
         }

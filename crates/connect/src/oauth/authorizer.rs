@@ -4,8 +4,8 @@
 mod challenged;
 
 use std::fmt;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwapOption;
 use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
@@ -23,7 +23,8 @@ use super::held::{Held, Presented, source};
 use super::network::OAuthNetwork;
 use crate::error::ErrorKind;
 use crate::transport::http::{
-    Authorization, AuthorizeError, AuthorizeRequest, Authorizer, Authorizing, Challenge, Verdict,
+    Authorization, AuthorizeError, AuthorizeRequest, Authorizer, Authorizing, Challenge, Operation,
+    Verdict,
 };
 
 /// What is known about signing in to a server: its configuration.
@@ -106,6 +107,8 @@ struct Inner {
     /// One sign-in or refresh at a time.
     turn: tokio::sync::Mutex<()>,
     step_ups: Mutex<StepUps>,
+    /// Whether any operation wanted more scopes.
+    stepped_up: AtomicBool,
 }
 
 /// Why what is stored is not used.
@@ -165,6 +168,7 @@ impl OAuthAuthorizer {
             numbers: AtomicU32::new(1),
             turn: tokio::sync::Mutex::default(),
             step_ups: Mutex::default(),
+            stepped_up: AtomicBool::new(false),
         };
         if let Some(record) = record {
             inner.hold(inner.source(record, None)?);
@@ -190,7 +194,18 @@ impl Authorizer for OAuthAuthorizer {
         Box::pin(Arc::clone(&self.0).challenged(challenge))
     }
 
-    fn answered(&self, url: &Uri, status: StatusCode, headers: &HeaderMap) {
+    fn answered(
+        &self,
+        url: &Uri,
+        operation: Operation<'_>,
+        status: StatusCode,
+        headers: &HeaderMap,
+    ) {
+        // Most never need one, and look at a flag only.
+        if status.is_success() && self.0.stepped_up.load(Ordering::Relaxed) {
+            let mut step_ups = self.0.step_ups.lock().unwrap_or_else(PoisonError::into_inner);
+            step_ups.succeeded(&name_of(operation));
+        }
         // A challenge is looked at on its own, to tell a new nonce from an old one.
         if status != StatusCode::UNAUTHORIZED
             && let Some(nonce) = dpop_nonce(headers)
@@ -367,6 +382,11 @@ fn pin(record: &Record) -> CredentialPin {
         key.subject.as_deref().unwrap_or("-"),
         record.generation
     ))
+}
+
+/// What scopes are asked for.
+fn name_of(operation: Operation<'_>) -> String {
+    format!("{} {}", operation.method, operation.name.unwrap_or_default())
 }
 
 /// Which token was sent, for the challenge to name.

@@ -152,6 +152,26 @@ async fn revoked_token_never_served_stale() {
 }
 
 #[tokio::test]
+async fn a_list_that_does_not_say_how_long_it_is_good_is_listed_each_time() {
+    for (era, listings) in [("modern", 3), ("legacy", 1)] {
+        let fake = crate::support::Fake::new("peer", &[("F_ERA", era)]);
+        let connection = fake.start().await.unwrap();
+        for _ in 0..3 {
+            connection.catalog().await.unwrap();
+        }
+        connection.shut_down().await;
+        assert_eq!(fake.params("tools/list").len(), listings, "{era}");
+    }
+    let fake = crate::support::Fake::new("peer", &[("F_ERA", "modern"), ("F_TTL", "60000")]);
+    let connection = fake.start().await.unwrap();
+    for _ in 0..3 {
+        connection.catalog().await.unwrap();
+    }
+    connection.shut_down().await;
+    assert_eq!(fake.params("tools/list").len(), 1, "the control");
+}
+
+#[tokio::test]
 async fn a_notice_about_a_resource_beats_its_time() {
     let web = Web::modern(|seen: &Seen| match seen.method()?.as_str() {
         "subscriptions/listen" => {

@@ -42,10 +42,14 @@ async fn listings_are_bounded() {
 async fn the_bounds_of_listings_are_the_hosts_to_set() {
     let mut fake = Fake::new("peer", &[("F_LIST", "endless")]);
     fake.options.max_list_pages = 7;
-    assert_eq!(listing_fault_with(fake).await, ListingFault::TooManyPages { limit: 7 });
+    let fault = listing_fault_with(fake).await;
+    assert_eq!(fault, ListingFault::TooManyPages { limit: 7 });
+    assert_eq!(fault.to_string(), "more than 7 pages (`max_list_pages`)");
     let mut fake = Fake::new("peer", &[("F_LIST", "three")]);
     fake.options.max_tools = 2;
-    assert_eq!(listing_fault_with(fake).await, ListingFault::TooManyTools { limit: 2 });
+    let fault = listing_fault_with(fake).await;
+    assert_eq!(fault, ListingFault::TooManyTools { limit: 2 });
+    assert_eq!(fault.to_string(), "more than 2 tools (`max_tools`)");
     let mut fake = Fake::new("peer", &[("F_LIST", "three")]);
     (fake.options.max_tools, fake.options.max_list_pages) = (3, 3);
     let connection = fake.start().await.unwrap();

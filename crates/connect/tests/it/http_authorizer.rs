@@ -64,7 +64,7 @@ impl Authorizer for Numbered {
         })
     }
 
-    fn answered(&self, _: &Uri, _: StatusCode, headers: &HeaderMap) {
+    fn answered(&self, _: &Uri, _: Operation<'_>, _: StatusCode, headers: &HeaderMap) {
         if let Some(nonce) = headers.get("dpop-nonce") {
             self.nonces.lock().unwrap().push(nonce.to_str().unwrap().to_owned());
         }

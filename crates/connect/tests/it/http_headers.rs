@@ -128,6 +128,12 @@ async fn header_mismatch_refreshes_schema_then_retries_once() {
     call(&connection, "hi", zone).await.unwrap();
     assert_eq!(web.count("tools/call"), before + 1);
 
+    // What was listed anew is the catalog from now on, and is not listed again for it.
+    let catalog = connection.catalog().await.unwrap();
+    let Lookup::Found(tool) = catalog.find("hi") else { panic!("no tool") };
+    assert!(tool.raw().get().contains("x-mcp-header"), "{}", tool.raw().get());
+    assert!(catalog.revision() > 1, "{}", catalog.revision());
+
     // A server that is never content is asked twice.
     let error = call(&connection, "hi", "{}").await.unwrap_err();
     assert!(matches!(error.fault(), Fault::Peer(peer) if peer.code == -32020), "{error}");

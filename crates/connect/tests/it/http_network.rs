@@ -118,8 +118,28 @@ async fn bodies_events_and_heads_are_bounded() {
         assert_eq!(error.kind(), ErrorKind::Transport, "{number}: {error}");
         let too_long = matches!(error.fault(), Fault::Http(HttpFault::TooLong { limit: 50_000 }));
         assert_eq!(too_long, number < 4, "{number}: {error}");
+        let caused = format!("{error}: {}", error.fault());
+        assert_eq!(caused.contains("`max_message_bytes`"), too_long, "{caused}");
         assert_eq!(web.count("tools/call"), 1);
     }
+}
+
+#[tokio::test]
+async fn an_error_longer_than_its_bound_is_shown_with_the_key() {
+    let error = format!(r#"{{"code":-32000,"message":"E-1","data":"{}"}}"#, "d".repeat(100_000));
+    let mut web = Web::modern(move |seen| {
+        is_call(seen)
+            .then(|| Answer::new(400, "Content-Type: application/json\r\n", &seen.error(&error)))
+    })
+    .await;
+    let connection = web.connect().await.unwrap();
+    let error = call(&connection, "hi", "{}").await.unwrap_err();
+    assert!(error.to_string().contains("(longer than 65536 bytes, `max_error_bytes`)"), "{error}");
+    assert_eq!(error.hint().as_deref(), Some("raise `max_error_bytes`"));
+    web.options.max_error_bytes = 200_000;
+    let connection = web.connect().await.unwrap();
+    let error = call(&connection, "hi", "{}").await.unwrap_err();
+    assert!(matches!(error.fault(), Fault::Peer(peer) if peer.code == -32000), "{error}");
 }
 
 #[tokio::test]

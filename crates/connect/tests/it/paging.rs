@@ -119,6 +119,27 @@ async fn a_list_without_end_is_an_error() {
 }
 
 #[tokio::test]
+async fn the_number_of_items_is_the_hosts_to_bound() {
+    let mut web = Web::modern(|seen| match seen.method()?.as_str() {
+        "resources/list" => Some(Answer::json(
+            &seen.result(r#"{"resources":[{"uri":"a:"},{"uri":"b:"},{"name":"no uri"}]}"#),
+        )),
+        _ => capable(seen, r#"{"resources":{}}"#),
+    })
+    .await;
+    web.options.max_list_items = 2;
+    let error = listed(&web).await.unwrap_err();
+    assert!(
+        matches!(error.fault(), Fault::Listing(ListingFault::TooManyItems { limit: 2 })),
+        "{error}"
+    );
+    assert!(error.to_string().contains("`max_list_items`"), "{error}");
+    assert_eq!(error.hint().as_deref(), Some("raise `max_list_items`"));
+    web.options.max_list_items = 3;
+    assert_eq!(listed(&web).await.unwrap().items.len(), 2);
+}
+
+#[tokio::test]
 async fn a_single_page_keeps_everything_of_it() {
     let web = Web::modern(|seen| match seen.method()?.as_str() {
         "resources/list" => Some(Answer::json(&seen.result(

@@ -264,6 +264,33 @@ async fn log_level_only_when_asked() {
 }
 
 #[tokio::test]
+async fn an_older_server_is_told_each_level_once_and_called_whether_it_takes_it_or_not() {
+    use plenipo_connect::call::LogLevel;
+    for (capabilities, takes, told) in [
+        (r#"{"tools":{},"logging":{}}"#, "yes", &["warning", "debug", "warning"][..]),
+        (r#"{"tools":{},"logging":{}}"#, "no", &["warning", "debug", "warning"]),
+        (r#"{"tools":{}}"#, "yes", &[]),
+    ] {
+        let fake = Fake::new("peer", &[("F_CAPS", capabilities), ("F_LOGS", takes)]);
+        let connection = fake.start().await.unwrap();
+        let levels = [LogLevel::Warning, LogLevel::Warning, LogLevel::Debug, LogLevel::Warning];
+        for level in levels {
+            let mut asked = request(&connection, "line", "{}").await;
+            asked.log_level = Some(level);
+            let line = text(&connection.call(asked).await.unwrap());
+            assert!(!line.contains("logLevel"), "an older server is told apart: {line}");
+        }
+        said(&connection, "line", "{}").await;
+        connection.shut_down().await;
+        let sent: Vec<_> = told.iter().map(|level| format!(r#"{{"level": "{level}"}}"#)).collect();
+        assert_eq!(fake.params("logging/setLevel"), sent, "{capabilities} {takes}");
+        let refused =
+            fake.seen.warnings().iter().filter(|it| it.contains("does not take the level")).count();
+        assert_eq!(refused, usize::from(takes == "no"), "warned once");
+    }
+}
+
+#[tokio::test]
 async fn stdio_never_starts_oauth() {
     let fake = Fake::new("peer", &[]);
     let connection = fake.start().await.unwrap();

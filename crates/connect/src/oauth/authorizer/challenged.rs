@@ -1,5 +1,6 @@
 //! What a refusal means, and what is done about it.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use plenipo_credentials::{ErrorKind as TokenErrorKind, TokenSource};
@@ -9,7 +10,7 @@ use tokio::task::spawn_blocking;
 use super::super::failure::{grant_failed, needs_scopes, not_signed_in, store_failed};
 use super::super::grantor::{GrantError, Wish};
 use super::super::held::{self, Held};
-use super::{Inner, generation};
+use super::{Inner, generation, name_of};
 use crate::error::ErrorKind;
 use crate::transport::http::{AuthorizeError, Challenge, Verdict};
 
@@ -97,8 +98,7 @@ impl Inner {
         challenge: &Challenge<'_>,
         asked: Asked,
     ) -> Result<Verdict, AuthorizeError> {
-        let operation = challenge.operation;
-        let operation = format!("{} {}", operation.method, operation.name.unwrap_or_default());
+        let operation = name_of(challenge.operation);
         let refused = challenge.generation;
         in_task(async move {
             let _turn = self.turn.lock().await;
@@ -111,6 +111,7 @@ impl Inner {
                 return Err(needs_scopes(wanted, &held, &self.settings.sign_in_command));
             }
             let all = {
+                self.stepped_up.store(true, Ordering::Relaxed);
                 let mut step_ups = self.step_ups.lock().unwrap_or_else(PoisonError::into_inner);
                 step_ups.ask(&operation, &held, wanted)
             };

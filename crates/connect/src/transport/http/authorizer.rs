@@ -98,9 +98,16 @@ pub trait Authorizer: Send + Sync + fmt::Debug {
     fn challenged<'a>(&'a self, challenge: &'a Challenge<'a>) -> Authorizing<'a, Verdict>;
 
     /// Any response's head, before its body is read: a `DPoP-Nonce` may come with every one of them
-    /// (RFC 9449 §8.2). Called on the request's task: return quickly, never block.
-    fn answered(&self, url: &Uri, status: StatusCode, headers: &HeaderMap) {
-        let _ = (url, status, headers);
+    /// (RFC 9449 §8.2), and an `operation` that went through needs no further scopes. Called on the request's
+    /// task: return quickly, never block.
+    fn answered(
+        &self,
+        url: &Uri,
+        operation: Operation<'_>,
+        status: StatusCode,
+        headers: &HeaderMap,
+    ) {
+        let _ = (url, operation, status, headers);
     }
 
     /// Waits until the credentials are withdrawn. Then requests and streams that are under way are

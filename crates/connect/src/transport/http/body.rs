@@ -11,8 +11,6 @@ use super::secrets::Secrets;
 use crate::error::HttpFault;
 use crate::text::shown;
 
-/// So much of an error's body is read.
-const ERROR: usize = 64 * 1024;
 /// So much of it is looked at for a preview.
 const PREVIEW: usize = 8 * 1024;
 /// What may be left in a body whose connection is kept, and for how long that is waited for.
@@ -42,17 +40,37 @@ pub(super) async fn read(mut body: Incoming, limit: usize) -> Result<Bytes, Http
     Ok(whole.freeze())
 }
 
-/// The beginning of an error's body; what breaks off is an error's body, too.
-pub(super) async fn read_error(mut body: Incoming) -> Vec<u8> {
-    let mut start = Vec::new();
+/// The beginning of an error's body.
+pub(super) struct ErrorBody {
+    pub(super) bytes: Vec<u8>,
+    /// There was more than the limit.
+    is_cut: bool,
+    limit: usize,
+}
+
+/// At most `limit` bytes of an error's body; what breaks off is an error's body, too.
+pub(super) async fn read_error(mut body: Incoming, limit: usize) -> ErrorBody {
+    let mut error = ErrorBody { bytes: Vec::new(), is_cut: false, limit };
     while let Ok(Some(bytes)) = next(&mut body).await {
-        let room = ERROR.saturating_sub(start.len());
-        start.extend_from_slice(bytes.get(..room.min(bytes.len())).unwrap_or_default());
-        if start.len() >= ERROR {
+        let room = limit.saturating_sub(error.bytes.len());
+        error.bytes.extend_from_slice(bytes.get(..room.min(bytes.len())).unwrap_or_default());
+        if bytes.len() > room {
+            error.is_cut = true;
             break;
         }
     }
-    start
+    error
+}
+
+impl ErrorBody {
+    /// Its beginning, fit to show. Of JSON that was cut it is said where, since the rest could have told more.
+    pub(super) fn preview(&self, secrets: &Secrets) -> String {
+        let preview = preview(&self.bytes, secrets);
+        match self.is_cut && self.bytes.trim_ascii_start().first() == Some(&b'{') {
+            true => format!("{preview} (longer than {} bytes, `max_error_bytes`)", self.limit),
+            false => preview,
+        }
+    }
 }
 
 /// The next bytes; `None` at the end.

@@ -162,7 +162,8 @@ impl HttpLink {
             *request.headers_mut() = headers;
             let response = self.client.send(&target, request).await?;
             if let Some(authorizer) = &self.authorizer {
-                authorizer.answered(target.uri(), response.status(), response.headers());
+                let (status, headers) = (response.status(), response.headers());
+                authorizer.answered(target.uri(), delivery.operation, status, headers);
             }
             let Some(next) = redirection(&target, &delivery.method, &response)? else {
                 return Ok(Landed { response, target, generation });

@@ -136,7 +136,8 @@ impl HttpLink {
             "application/json" | "" => self.take_json(peer, question, body).await?,
             found => {
                 let found = crate::text::shown(found);
-                let preview = body::preview(&body::read_error(body).await, &self.secrets());
+                let body = body::read_error(body, self.max_error_bytes).await;
+                let preview = body.preview(&self.secrets());
                 return Err(HttpFault::ContentType { found, preview }.into());
             }
         }
@@ -168,22 +169,22 @@ impl HttpLink {
     ) -> Result<Taken, RequestFault> {
         let status = head.status.as_u16();
         let challenge = challenge(&head.headers);
-        let bytes = body::read_error(body).await;
-        let code = error_code(&bytes);
+        let body = body::read_error(body, self.max_error_bytes).await;
+        let code = error_code(&body.bytes);
         let refused = status == 401 || (status == 403 && (code.is_none() || !challenge.is_empty()));
         if refused {
             let challenge = self.secrets().scrub(&challenge).into_owned();
             let challenge = Some(challenge).filter(|challenge| !challenge.is_empty());
             return Err(HttpFault::SignInNeeded { status, challenge }.into());
         }
-        if session.id.is_some() && is_session_gone(status, &bytes) {
+        if session.id.is_some() && is_session_gone(status, &body.bytes) {
             return Ok(Taken::SessionGone);
         }
         if code.is_some() {
-            peer.receive_for(Some(question.id), &bytes);
+            peer.receive_for(Some(question.id), &body.bytes);
         }
         if peer.pending.is_waiting(question.id) {
-            let preview = body::preview(&bytes, &self.secrets());
+            let preview = body.preview(&self.secrets());
             return Err(HttpFault::Status { status, preview }.into());
         }
         Ok(Taken::Answered)

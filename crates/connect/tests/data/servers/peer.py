@@ -1,5 +1,6 @@
 """One server with many manners. F_ERA=modern answers server/discover and nothing legacy; F_CAPS: capabilities as JSON;
-F_LIST: how tools/list behaves; F_TTL: how long, in ms; F_LISTEN: how subscriptions/listen behaves; F_CAPS_LATER:
+F_LIST: how tools/list behaves; F_TTL: how long, in ms; F_LISTEN: how subscriptions/listen behaves; F_LOGS=yes: takes
+a log level; F_CAPS_LATER:
 capabilities from the second start on."""
 import random
 import signal
@@ -199,6 +200,8 @@ for line in sys.stdin:
             fail(i, -32002, "no such resource")
         else:
             ok(i, {})
+    elif method == "logging/setLevel" and os.environ.get("F_LOGS") == "yes":
+        ok(i, {})
     elif method == "tools/list":
         result = page(params)
         if result is not None:

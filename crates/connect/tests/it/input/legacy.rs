@@ -94,6 +94,12 @@ async fn without_a_handler_nothing_is_declared_and_questions_are_refused() {
         assert!(answer.contains("-32601"), "{answer}");
     }
     connection.shut_down().await;
+    let warnings = fake.seen.warnings();
+    assert_eq!(warnings.len(), 1, "once for all of them: {warnings:?}");
+    assert!(
+        warnings[0].contains("it asks a question (`elicitation/create`) that is refused"),
+        "{warnings:?}"
+    );
 }
 
 #[tokio::test]

@@ -558,5 +558,10 @@ async fn what_a_server_may_ask_at_once_is_bounded() {
     let connection = with(&mut web, Arc::clone(&puppet) as _).await;
     let error = call(&connection, "hi", "{}").await.unwrap_err();
     assert!(matches!(error.fault(), Fault::Input(InputFault::TooMany { count: 65, limit: 64 })));
+    assert!(error.to_string().contains("`max_questions`"), "{error}");
     assert_eq!(puppet.asked(), 0);
+    web.options.max_questions = 65;
+    let connection = with(&mut web, Arc::clone(&puppet) as _).await;
+    call(&connection, "hi", "{}").await.unwrap();
+    assert_eq!(puppet.asked(), 65, "the bound is the host's to set");
 }
