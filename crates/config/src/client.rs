@@ -8,7 +8,7 @@ use plenipo_oauth::AuthenticationMethod;
 use crate::credentials::{TextSource, once};
 use crate::error::ConfigError;
 use crate::keys;
-use crate::node::{Node, Place};
+use crate::node::{Misfit, Node, Place};
 use crate::oauth::{filled, one_of};
 
 /// A client's secret or key, and how it is shown.
@@ -82,8 +82,8 @@ impl ClientProof {
         Ok(())
     }
 
-    /// What does not fit together.
-    pub(crate) fn misfit(&self) -> Option<&'static str> {
+    /// What does not fit together, with a key that has a part in it.
+    pub(crate) fn misfit(&self) -> Option<Misfit> {
         use AuthenticationMethod as Method;
         let (secret, key) = (self.secret.is_some(), self.private_key.is_some());
         let about_key = self.private_key_id.is_some() || self.private_key_algorithm.is_some();
@@ -94,11 +94,24 @@ impl ClientProof {
             _ => false,
         };
         let faults = [
-            (secret && key, "has both a secret and a key: a client proves itself with one"),
-            (about_key && !key, "says something of a key, but names none: set `private_key_file`"),
-            (by_method, "has a `token_endpoint_auth_method` that does not fit its secret or key"),
+            (
+                secret && key,
+                &["private_key_file", "private_key_env_var"][..],
+                "has both a secret and a key: a client proves itself with one",
+            ),
+            (
+                about_key && !key,
+                &["private_key_id", "private_key_algorithm"],
+                "says something of a key, but names none: set `private_key_file`",
+            ),
+            (
+                by_method,
+                &["token_endpoint_auth_method"],
+                "has a `token_endpoint_auth_method` that does not fit its secret or key",
+            ),
         ];
-        faults.into_iter().find(|(is_wrong, _)| *is_wrong).map(|(_, reason)| reason)
+        let found = faults.into_iter().find(|(is_wrong, _, _)| *is_wrong);
+        found.map(|(_, keys, reason)| (keys, reason))
     }
 }
 

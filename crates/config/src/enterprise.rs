@@ -70,7 +70,7 @@ impl IdentityProviderConfig {
         for (name, value) in place.table(node)? {
             draft.take(&name.text, value, &place.member(name))?;
         }
-        draft.finish(place)
+        draft.finish(node, place)
     }
 
     /// Files of secrets that it names.
@@ -98,9 +98,9 @@ impl Draft {
         Ok(())
     }
 
-    fn finish(self, place: &Place<'_>) -> Result<IdentityProviderConfig, ConfigError> {
-        if let Some(reason) = self.proof.misfit() {
-            return Err(place.fault(reason));
+    fn finish(self, node: &Node, place: &Place<'_>) -> Result<IdentityProviderConfig, ConfigError> {
+        if let Some(misfit) = self.proof.misfit() {
+            return Err(place.misfit(node, misfit));
         }
         let lacks = |key: &str| place.fault(format!("has no `{key}`: it is whole or not at all"));
         Ok(IdentityProviderConfig {

@@ -3,6 +3,9 @@
 use crate::error::ConfigError;
 use plenipo_connect::text::{nearest, shown};
 
+/// Keys that have a part in what does not fit together, and what that is.
+pub(crate) type Misfit = (&'static [&'static str], &'static str);
+
 /// A value and where it starts. It may hold secrets, so it cannot be printed.
 pub(crate) struct Node {
     pub(crate) offset: usize,
@@ -102,6 +105,29 @@ impl<'a> Place<'a> {
     pub(crate) fn named(&self, key: &str) -> Self {
         let key = if self.key.is_empty() { key.to_owned() } else { format!("{}.{key}", self.key) };
         Self { key, ..*self }
+    }
+
+    /// This table, on the line of one of its members: the last of `path` that is there.
+    pub(crate) fn on_line_of(&self, node: &Node, path: &[&str]) -> Self {
+        let (mut place, mut node) = (self.clone(), node);
+        for key in path {
+            let Value::Table(table) = &node.value else { return place };
+            let Some((name, value)) = table.iter().find(|(name, _)| name.text == *key) else {
+                return place;
+            };
+            (place, node) = (place.at(name.offset), value);
+        }
+        place
+    }
+
+    /// A fault of this table, on the line of the first of the keys that it has.
+    pub(crate) fn misfit(&self, node: &Node, (keys, reason): Misfit) -> ConfigError {
+        let table = match &node.value {
+            Value::Table(table) => table.as_slice(),
+            _ => &[],
+        };
+        let found = keys.iter().find_map(|key| table.iter().find(|(name, _)| name.text == *key));
+        found.map_or(self.clone(), |(name, _)| self.at(name.offset)).fault(reason)
     }
 
     /// The place of an item in this array.

@@ -8,7 +8,7 @@ use crate::client::ClientProof;
 use crate::credentials::{TextSource, once};
 use crate::error::ConfigError;
 use crate::keys;
-use crate::node::{Node, Place, Value};
+use crate::node::{Misfit, Node, Place, Value};
 
 /// `scopes`, `oauth_resource` and the table `oauth` of a server with `url`.
 ///
@@ -133,8 +133,10 @@ impl OAuthConfig {
                 key => self.take(key, value, &member)?,
             }
         }
-        self.check(place)?;
-        Ok(not_yet)
+        match self.misfit() {
+            Some(misfit) => Err(place.misfit(node, misfit)),
+            None => Ok(not_yet),
+        }
     }
 
     fn take(&mut self, key: &str, node: &Node, place: &Place<'_>) -> Result<(), ConfigError> {
@@ -160,42 +162,55 @@ impl OAuthConfig {
         Ok(())
     }
 
-    /// What fits together; nothing is left without effect.
-    fn check(&self, place: &Place<'_>) -> Result<(), ConfigError> {
+    /// What does not fit together; nothing is left without effect.
+    fn misfit(&self) -> Option<Misfit> {
+        const SECRETS: &[&str] = &[
+            "client_secret_env_var",
+            "client_secret_file",
+            "private_key_env_var",
+            "private_key_file",
+        ];
         let confidential = self.proof.is_confidential();
         let unattended = self.grant != GrantKind::AuthorizationCode;
         let faults = [
             (
                 confidential && self.client_id.is_none(),
+                SECRETS,
                 "has a client's secret or key, but no `client_id`",
             ),
             (
                 self.proof.method.is_some() && self.client_id.is_none(),
+                &["token_endpoint_auth_method"],
                 "has a `token_endpoint_auth_method`, but no `client_id`",
             ),
             (
                 self.client_id.is_some() && self.client_id_metadata_document.is_some(),
+                &["client_id_metadata_document"],
                 "has both `client_id` and `client_id_metadata_document`: a client has one id",
             ),
-            (unattended && self.client_id.is_none(), "has a `grant` that needs `client_id`"),
+            (
+                unattended && self.client_id.is_none(),
+                &["grant"],
+                "has a `grant` that needs `client_id`",
+            ),
             (
                 self.grant == GrantKind::ClientCredentials && !confidential,
+                &["grant"],
                 "has a `grant` that needs the client's secret or key",
             ),
             (
                 (self.grant == GrantKind::JwtBearer) != self.assertion.is_some(),
+                &["assertion_env_var", "assertion_file", "grant"],
                 "needs an assertion for the grant `jwt_bearer`, and for no other",
             ),
             (
                 unattended && (self.callback_port.is_some() || self.callback_url.is_some()),
+                &["callback_port", "callback_url"],
                 "has a callback, but a `grant` that no person takes part in",
             ),
         ];
-        let found = faults.into_iter().find(|(is_wrong, _)| *is_wrong).map(|(_, reason)| reason);
-        match found.or(self.proof.misfit()) {
-            Some(reason) => Err(place.fault(reason)),
-            None => Ok(()),
-        }
+        let found = faults.into_iter().find(|(is_wrong, _, _)| *is_wrong);
+        found.map(|(_, keys, reason)| (keys, reason)).or(self.proof.misfit())
     }
 }
 

@@ -190,7 +190,7 @@ fn servers(config: &mut Config, node: &Node, place: &Place<'_>) -> Result<(), Co
         }
         let origin = config.origin;
         let read = read_server(config.format, node, &place)
-            .and_then(|read| of_project(origin, read, &place))
+            .and_then(|read| of_project(origin, read, (node, &place)))
             .and_then(|read| in_its_place(ServerConfig { origin, ..read }));
         config.servers.insert(server, read);
     }
@@ -270,7 +270,7 @@ fn trusted(origin: Origin, place: &Place<'_>) -> Result<(), ConfigError> {
 fn of_project(
     origin: Origin,
     read: ServerConfig,
-    place: &Place<'_>,
+    (node, place): (&Node, &Place<'_>),
 ) -> Result<ServerConfig, ConfigError> {
     let TransportSettings::Http(http) = &read.transport else { return Ok(read) };
     if origin != Origin::Project {
@@ -278,10 +278,12 @@ fn of_project(
     }
     // It could send the company's tokens elsewhere, or ask for more.
     if http.enterprise.is_some() {
-        return trusted(origin, &place.named("auth")).map(|()| read);
+        let place = place.on_line_of(node, &["auth"]).named("auth");
+        return trusted(origin, &place).map(|()| read);
     }
     if let Some(key) = http.oauth.file_key() {
-        return trusted(origin, &place.named(&format!("oauth.{key}"))).map(|()| read);
+        let place = place.on_line_of(node, &["oauth", &key]).named(&format!("oauth.{key}"));
+        return trusted(origin, &place).map(|()| read);
     }
     if let Some(value) = http.written_credential() {
         let mut fault = value.fault("holds a credential, which a project's file may not");

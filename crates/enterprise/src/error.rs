@@ -4,6 +4,7 @@
 mod class;
 mod oauth;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -77,8 +78,8 @@ pub enum EnterpriseError {
     Metadata {
         /// Whose.
         party: Party,
-        /// Reads after a colon.
-        fault: &'static str,
+        /// Reads after a colon; of a peer's text it has nothing.
+        fault: Cow<'static, str>,
     },
     /// A token response cannot be used.
     #[error("the answer of {party} cannot be used: {fault}")]
@@ -132,8 +133,8 @@ pub enum EnterpriseError {
 }
 
 impl EnterpriseError {
-    pub(crate) fn metadata(party: Party, fault: &'static str) -> Self {
-        Self::Metadata { party, fault }
+    pub(crate) fn metadata(party: Party, fault: impl Into<Cow<'static, str>>) -> Self {
+        Self::Metadata { party, fault: fault.into() }
     }
 
     pub(crate) fn answer(party: Party, fault: &'static str) -> Self {

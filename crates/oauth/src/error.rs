@@ -46,6 +46,14 @@ pub enum OAuthError {
         /// What is wrong with it.
         fault: UrlFault,
     },
+    /// The server's challenge names an address that OAuth may not use (RFC 9728 §5.1).
+    #[error("the server's challenge names `{url}` as `resource_metadata`, which {fault}")]
+    Challenge {
+        /// Fit to show.
+        url: String,
+        /// What is wrong with it.
+        fault: UrlFault,
+    },
     /// A document that cannot be used.
     #[error("the {document} at {url} {fault}")]
     Document {
@@ -57,7 +65,7 @@ pub enum OAuthError {
         fault: DocumentFault,
     },
     /// A document that could not be read.
-    #[error("the {document} at {url} cannot be reached")]
+    #[error("the {document} at {url} {}", unread(source))]
     Unreachable {
         /// Which.
         document: Document,
@@ -220,6 +228,7 @@ impl OAuthError {
             Self::Unreachable { source: TransportFault::Address { .. }, .. }
             | Self::Unreachable { source: TransportFault::TooLarge { .. }, .. }
             | Self::Redirect { .. }
+            | Self::Challenge { .. }
             | Self::ResourceMismatch { .. }
             | Self::IssuerMismatch { .. }
             | Self::Scopes { .. }
@@ -316,6 +325,14 @@ fn kind_of(document: Document, code: &str) -> ErrorKind {
         "invalid_client" => ErrorKind::Config,
         _ if document == Document::Registration => ErrorKind::Config,
         _ => ErrorKind::PeerMisbehaved,
+    }
+}
+
+/// A document that is there and too long was reached.
+fn unread(source: &TransportFault) -> &'static str {
+    match source {
+        TransportFault::TooLarge { .. } => "is too long",
+        _ => "cannot be reached",
     }
 }
 

@@ -10,7 +10,7 @@ use serde::Deserializer as _;
 use serde::de::{MapAccess, Visitor};
 use serde_json::{Map, Value};
 
-use crate::error::{Document, DocumentFault, Expected, OAuthError};
+use crate::error::{Document, DocumentFault, Expected, OAuthError, UrlFault};
 use crate::http_client::IncomingResponse;
 use crate::scope::Scopes;
 use crate::url::EndpointUrl;
@@ -55,6 +55,15 @@ impl Json {
         self.fault(DocumentFault::Value { name, reason: reason.to_string() })
     }
 
+    pub(crate) fn address_fault(
+        &self,
+        name: &'static str,
+        url: &str,
+        fault: UrlFault,
+    ) -> OAuthError {
+        self.fault(DocumentFault::Address { name, url: crate::text::shown_url(url), fault })
+    }
+
     pub(crate) fn text(&self, name: &'static str) -> Result<Option<&str>, OAuthError> {
         match self.member(name) {
             None => Ok(None),
@@ -78,7 +87,11 @@ impl Json {
         if list.len() > MOST {
             return Err(self.value_fault(name, format!("has over {MOST} entries")));
         }
-        let texts = list.iter().map(|entry| entry.as_str().map(str::to_owned).ok_or_else(wrong));
+        let texts = list.iter().map(|entry| {
+            let found = type_name(entry);
+            let text = entry.as_str().map(str::to_owned);
+            text.ok_or_else(|| self.fault(DocumentFault::Entry { name, found }))
+        });
         texts.collect::<Result<_, _>>().map(Some)
     }
 
@@ -92,9 +105,8 @@ impl Json {
 
     pub(crate) fn url(&self, name: &'static str) -> Result<Option<EndpointUrl>, OAuthError> {
         let Some(text) = self.text(name)? else { return Ok(None) };
-        let url = EndpointUrl::parse(text).map_err(|fault| {
-            self.value_fault(name, format!("`{}` {fault}", crate::text::shown_url(text)))
-        })?;
+        let url =
+            EndpointUrl::parse(text).map_err(|fault| self.address_fault(name, text, fault))?;
         Ok(Some(url))
     }
 

@@ -29,18 +29,19 @@ pub struct ProtectedResource {
 /// before the server's own path, and the one of the whole host.
 ///
 /// # Errors
-/// [`OAuthError::Url`] when the challenge names a URL that OAuth may not use.
+/// [`OAuthError::Challenge`] when the challenge names a URL that OAuth may not use.
 pub fn locations(
     server: &EndpointUrl,
     challenged: Option<&str>,
 ) -> Result<Vec<EndpointUrl>, OAuthError> {
     let mut locations = Vec::new();
     if let Some(url) = challenged {
-        locations.push(EndpointUrl::parse(url).map_err(|fault| OAuthError::Url {
-            what: "the challenge's `resource_metadata`".to_owned(),
-            url: crate::text::shown_url(url),
-            fault,
-        })?);
+        locations.push(
+            EndpointUrl::parse(url).map_err(|fault| OAuthError::Challenge {
+                url: crate::text::shown_url(url),
+                fault,
+            })?,
+        );
     }
     let path = server.path().trim_end_matches('/');
     for path in [format!("{WELL_KNOWN}{path}"), WELL_KNOWN.to_owned()] {
@@ -82,14 +83,9 @@ impl ProtectedResource {
         if listed.len() > MOST {
             return Err(json.value_fault(name, format!("has over {MOST} entries")));
         }
-        let issuers = listed.iter().map(|text| {
-            Issuer::parse(text).map_err(|fault| {
-                json.value_fault(
-                    name,
-                    format!("holds `{}`, which {fault}", crate::text::shown_url(text)),
-                )
-            })
-        });
+        let issuers = listed
+            .iter()
+            .map(|text| Issuer::parse(text).map_err(|fault| json.address_fault(name, text, fault)));
         let issuers: Vec<_> = issuers.collect::<Result<_, _>>()?;
         if issuers.is_empty() {
             return Err(Missing::AuthorizationServer.into());

@@ -184,6 +184,23 @@ fn ways_that_do_not_fit_together_are_faults() {
 }
 
 #[test]
+fn a_fault_of_a_table_is_on_the_line_of_the_key_that_makes_it() {
+    let text = "[mcp_servers.x]\nurl = \"https://x\"\n[mcp_servers.x.oauth]\ndpop = true\n\
+                grant = \"client_credentials\"\n";
+    let config = parse(text, "plenipo.toml", Origin::User).unwrap();
+    let fault = config.servers.values().next().unwrap().as_ref().unwrap_err();
+    assert_eq!((fault.line, fault.key.as_str()), (5, "mcp_servers.x.oauth"));
+    let text = "[mcp_servers.x]\nurl = \"https://x\"\n[mcp_servers.x.oauth]\nclient_id = \"c\"\n\
+                client_secret_file = \"/s\"\n";
+    let config = parse(text, "plenipo.toml", Origin::Project).unwrap();
+    let fault = config.servers.values().next().unwrap().as_ref().unwrap_err();
+    assert_eq!((fault.line, fault.key.as_str()), (5, "mcp_servers.x.oauth.client_secret_file"));
+    let text =
+        "[account]\nissuer = \"https://i.example\"\nclient_id = \"c\"\nprivate_key_id = \"k\"\n";
+    assert_eq!(parse(text, "plenipo.toml", Origin::User).unwrap_err().line, 4);
+}
+
+#[test]
 fn a_project_names_no_files_of_secrets() {
     for oauth in [
         "client_id = \"c\", client_secret_file = \"/home/ada/.netrc\"",

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use plenipo_oauth::error::{Document, DocumentFault};
 use plenipo_oauth::{Issuer, OAuthError, TransportFault};
 
 use super::{EnterpriseError, Party};
@@ -122,6 +123,12 @@ impl EnterpriseError {
                     "the server's authorization server wants another client authentication than is configured"
                 }
             }),
+            OAuthError::Document { document, url, fault } => {
+                let is_configured =
+                    party == Party::IdentityProvider && *document == Document::AuthorizationServer;
+                let url = is_configured.then_some(url.as_str());
+                Self::metadata(party, unusable(*document, url, fault))
+            }
             other => Self::metadata(party, fault(other)),
         }
     }
@@ -137,15 +144,61 @@ fn mismatch(party: Party, configured: &str, found: &str) -> EnterpriseError {
     }
 }
 
+/// What is wrong with a document; with its `url` where that is the configuration's and no peer's text.
+fn unusable(document: Document, url: Option<&str>, fault: &DocumentFault) -> String {
+    let place = url.map(|url| format!(" at {url}")).unwrap_or_default();
+    let what = match fault {
+        DocumentFault::Html => "is a web page, expected JSON".to_owned(),
+        DocumentFault::NotJson | DocumentFault::NotObject | DocumentFault::Status { .. } => {
+            fault.to_string()
+        }
+        DocumentFault::Missing { name } => format!("lacks the member `{name}`"),
+        DocumentFault::Type { name, .. }
+        | DocumentFault::Entry { name, .. }
+        | DocumentFault::Address { name, .. }
+        | DocumentFault::Value { name, .. } => format!("has a member `{name}` that cannot be used"),
+        _ => "is malformed".to_owned(),
+    };
+    format!("the {document}{place} {what}")
+}
+
 fn fault(error: &OAuthError) -> &'static str {
     match error {
         OAuthError::Redirect { .. } => "it redirects, which is not followed",
-        OAuthError::Document { .. } => "a document is malformed",
         OAuthError::ResourceMismatch { .. } => "it is about another resource",
         OAuthError::Missing { .. } => "something that is needed is not published",
         OAuthError::NoPkce { .. } => "it does not say that it supports PKCE with `S256`",
-        OAuthError::Url { .. } => "it names a URL that may not be used",
+        OAuthError::Url { .. } | OAuthError::Challenge { .. } => {
+            "it names a URL that may not be used"
+        }
         OAuthError::Scopes { .. } => "it has scopes that are none",
         _ => "it does not follow the protocol",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_is_named_and_only_the_configured_issuers_address_shown() {
+        let said = |document, party| {
+            let fault = DocumentFault::Html;
+            let url = "https://idp.example/.well-known/openid-configuration".to_owned();
+            let error = OAuthError::Document { document, url, fault };
+            EnterpriseError::of_oauth(&error, party, Source::Enterprise).to_string()
+        };
+        assert_eq!(
+            said(Document::AuthorizationServer, Party::IdentityProvider),
+            "the metadata of the identity provider cannot be used: the authorization server metadata at \
+             https://idp.example/.well-known/openid-configuration is a web page, expected JSON"
+        );
+        for (document, party) in [
+            (Document::Token, Party::IdentityProvider),
+            (Document::AuthorizationServer, Party::ResourceAuthorization),
+        ] {
+            let text = said(document, party);
+            assert!(text.contains("is a web page") && !text.contains("https://"), "{text}");
+        }
     }
 }

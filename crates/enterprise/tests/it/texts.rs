@@ -60,7 +60,7 @@ fn all() -> Vec<EnterpriseError> {
     all.extend([
         Error::Issuer { party, configured: configured.clone(), slash: true },
         Error::Issuer { party: Party::ResourceAuthorization, configured, slash: false },
-        Error::Metadata { party, fault: "a document is malformed" },
+        Error::Metadata { party, fault: "a document is malformed".into() },
         Error::Answer { party, fault: "it is too long" },
         Error::Assertion {
             what: "identity assertion",

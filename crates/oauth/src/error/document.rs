@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::ErrorKind;
+use super::{ErrorKind, UrlFault};
 
 /// What a request is for, and what its answer is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -111,6 +111,24 @@ pub enum DocumentFault {
         name: &'static str,
         /// What it should be.
         expected: Expected,
+        /// What it is.
+        found: &'static str,
+    },
+    /// A member with an address that cannot be used.
+    #[error("names `{url}` as `{name}`, which {fault}")]
+    Address {
+        /// The member.
+        name: &'static str,
+        /// Fit to show.
+        url: String,
+        /// What is wrong with it.
+        fault: UrlFault,
+    },
+    /// An entry of another type in a list of strings.
+    #[error("has {found} in its member `{name}`, expected strings only")]
+    Entry {
+        /// The member.
+        name: &'static str,
         /// What it is.
         found: &'static str,
     },

@@ -80,7 +80,14 @@ fn resources_that_say_odd_things() {
     let table = [
         (json!({"authorization_servers": [ISSUER]}), "lacks the member `resource`"),
         (json!({"resource": SERVER, "authorization_servers": ISSUER}), "`authorization_servers`"),
-        (json!({"resource": SERVER, "authorization_servers": ["ftp://x"]}), "is not an https URL"),
+        (
+            json!({"resource": SERVER, "authorization_servers": ["ftp://x"]}),
+            "names `ftp://x` as `authorization_servers`, which is not an https URL",
+        ),
+        (
+            json!({"resource": SERVER, "authorization_servers": [ISSUER, 7]}),
+            "has a number in its member `authorization_servers`, expected strings only",
+        ),
         (json!({"resource": SERVER, "authorization_servers": ["https://x/?y"]}), "has a query"),
         (json!({"resource": SERVER, "authorization_servers": long}), "has over 16 entries"),
         (
@@ -104,6 +111,7 @@ fn documents_are_bounded() {
         .on(METADATA, |_| raw(200, "application/json", &"x".repeat(MAX_BODY_BYTES + 1)));
     let error = network.begin().unwrap_err();
     assert!(matches!(error, OAuthError::Unreachable { .. }), "{error}");
+    assert!(error.to_string().ends_with(" is too long"), "{error}");
     assert_eq!(error.kind(), ErrorKind::PeerMisbehaved);
     let deep = format!("{}{}", "[".repeat(5000), "]".repeat(5000));
     let network = Fake::sound().on(METADATA, move |_| raw(200, "application/json", &deep));

@@ -179,7 +179,12 @@ fn the_challenge_says_where_to_look_first() {
     asked.resource_metadata = Some("http://169.254.169.254/latest".to_owned());
     let network = Fake::sound();
     let error = network.begin_with(|options| options.asked = Some(&asked)).unwrap_err();
-    assert!(error.to_string().contains("not encrypted"), "{error}");
+    assert_eq!(
+        error.to_string(),
+        "the server's challenge names `http://169.254.169.254/latest` as `resource_metadata`, which is not \
+         encrypted: only a loopback host may have http"
+    );
+    assert_eq!(error.kind(), plenipo_oauth::ErrorKind::PeerMisbehaved, "no setting is wrong");
     asked.resource_metadata = Some("https://169.254.169.254/latest".to_owned());
     network.begin_with(|options| options.asked = Some(&asked)).unwrap_err();
     assert!(network.urls().is_empty(), "nothing was asked");
