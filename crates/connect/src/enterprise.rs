@@ -18,7 +18,7 @@ use crate::error::ErrorKind;
 use crate::oauth::OAuthNetwork;
 use crate::transport::http::{
     Authorization, AuthorizeError, AuthorizeRequest, Authorizer, Authorizing, Challenge,
-    HttpClient, Verdict, Withdrawal,
+    HttpClient, Operation, Verdict, Withdrawal,
 };
 
 /// What a client that can do this declares (SEP-990).

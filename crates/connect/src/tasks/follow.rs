@@ -156,8 +156,13 @@ impl Connection {
             server: self.name().clone(),
             during: Some(Operation::Call { tool: task.tool.clone() }),
         });
-        let limit = self.options.max_input_rounds;
-        let rounds = Rounds { asks, asker: asker.as_ref(), is_modern: true, limit };
+        let rounds = Rounds {
+            asks,
+            asker: asker.as_ref(),
+            is_modern: true,
+            limit: self.options.max_input_rounds,
+            questions: self.options.max_questions,
+        };
         let answers = tokio::select! {
             biased;
             reason = cancelled(&options.request) => return Err(reason),

@@ -262,7 +262,7 @@ async fn an_answer_over_the_limit_fails_its_call_and_no_other() {
         said(&connection, "hold", r#"{"token":"t","of":1}"#).await
     });
     let error = huge.unwrap_err();
-    insta::assert_snapshot!(error, @"call tool `huge` of server `fake`: the answer is too long");
+    insta::assert_snapshot!(error, @"call tool `huge` of server `fake`: the answer is too long (`max_message_bytes`)");
     assert!(std::error::Error::source(&error).unwrap().to_string().contains("100000 bytes"));
     assert_eq!(hold, "t");
     assert!(said(&connection, "line", "{}").await.contains("line"));

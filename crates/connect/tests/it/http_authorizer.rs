@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use plenipo_authority::CredentialPin;
 use plenipo_connect::transport::http::{
-    Authorization, AuthorizeError, AuthorizeRequest, Authorizer, Authorizing, Challenge, Verdict,
+    Authorization, AuthorizeError, AuthorizeRequest, Authorizer, Authorizing, Challenge, Operation,
+    Verdict,
 };
 use plenipo_connect::{Connection, ErrorKind, Fault, HttpFault};
 

@@ -129,9 +129,9 @@ async fn header_mismatch_refreshes_schema_then_retries_once() {
     assert_eq!(web.count("tools/call"), before + 1);
 
     // What was listed anew is the catalog from now on, and is not listed again for it.
-    let catalog = connection.catalog().await.unwrap();
+    let catalog = connection.catalog_at_hand().await.unwrap();
     let Lookup::Found(tool) = catalog.find("hi") else { panic!("no tool") };
-    assert!(tool.raw().get().contains("x-mcp-header"), "{}", tool.raw().get());
+    assert!(tool.raw().as_str().contains("x-mcp-header"), "{}", tool.raw().as_str());
     assert!(catalog.revision() > 1, "{}", catalog.revision());
 
     // A server that is never content is asked twice.

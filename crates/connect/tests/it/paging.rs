@@ -136,7 +136,7 @@ async fn the_number_of_items_is_the_hosts_to_bound() {
     assert!(error.to_string().contains("`max_list_items`"), "{error}");
     assert_eq!(error.hint().as_deref(), Some("raise `max_list_items`"));
     web.options.max_list_items = 3;
-    assert_eq!(listed(&web).await.unwrap().items.len(), 2);
+    assert_eq!(listed(&web).await.unwrap().len(), 2);
 }
 
 #[tokio::test]

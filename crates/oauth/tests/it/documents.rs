@@ -41,18 +41,18 @@ fn members_of_odd_types_are_named() {
         ("issuer", json!(7), "that is a number, expected a string"),
         ("issuer", json!(""), "that is empty"),
         ("token_endpoint", json!(["x"]), "that is an array, expected a string"),
-        ("token_endpoint", json!("http://as.example/t"), "is not encrypted"),
+        (
+            "token_endpoint",
+            json!("http://as.example/t"),
+            "names `http://as.example/t` as `token_endpoint`, which is not encrypted",
+        ),
         ("registration_endpoint", json!({}), "that is an object, expected a string"),
         (
             "code_challenge_methods_supported",
             json!("S256"),
             "that is a string, expected an array of strings",
         ),
-        (
-            "code_challenge_methods_supported",
-            json!([1]),
-            "that is an array, expected an array of strings",
-        ),
+        ("code_challenge_methods_supported", json!(["S256", 1]), "has a number in its member"),
         (
             "authorization_response_iss_parameter_supported",
             json!("true"),

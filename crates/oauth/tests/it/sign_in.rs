@@ -184,7 +184,7 @@ fn the_challenge_says_where_to_look_first() {
         "the server's challenge names `http://169.254.169.254/latest` as `resource_metadata`, which is not \
          encrypted: only a loopback host may have http"
     );
-    assert_eq!(error.kind(), plenipo_oauth::ErrorKind::PeerMisbehaved, "no setting is wrong");
+    assert_eq!(error.kind(), ErrorKind::PeerMisbehaved, "no setting is wrong");
     asked.resource_metadata = Some("https://169.254.169.254/latest".to_owned());
     network.begin_with(|options| options.asked = Some(&asked)).unwrap_err();
     assert!(network.urls().is_empty(), "nothing was asked");
