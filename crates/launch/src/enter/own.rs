@@ -11,7 +11,7 @@ use crate::error::{Lack, LaunchError};
 use crate::sys::{MountAttributes, set_mount_attributes};
 
 use super::scratch::memory;
-use super::view::{View, attach, clone_below, clone_tree};
+use super::view::{View, clone_tree, try_clone};
 
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 const DEVICE_LINKS: [(&str, &str); 5] = [
@@ -121,24 +121,32 @@ pub(super) fn mount_proc(view: &View) -> Result<(), LaunchError> {
     };
     let proc = make().map_err(cannot_mount_proc)?;
     view.attach(&proc, Path::new("/proc"))?;
-    for path in proc_read_only() {
-        let place = match view.try_open(&path) {
-            Ok(place) => place,
-            Err(Errno::NOENT) => continue, // not built into this kernel
-            Err(error) => return Err(LaunchError::at("open", &path, error)),
-        };
-        let mount = read_only(clone_below(place.as_fd(), Path::new(""), &path)?, &path)?;
-        attach(&mount, &place, &path)?;
-    }
-    Ok(())
+    proc_names().try_for_each(|name| cover_in_place(&proc, name))
+}
+
+/// Binds a part of a `/proc` that nobody else is in yet onto itself, read-only. What this kernel has not needs nothing.
+fn cover_in_place(proc: &OwnedFd, name: &'static str) -> Result<(), LaunchError> {
+    let path = Path::new("/proc").join(name);
+    let Some(mount) = try_clone(proc.as_fd(), Path::new(name))
+        .map_err(|error| LaunchError::at("copy the mount of", &path, error))?
+    else {
+        return Ok(());
+    };
+    let mount = read_only(mount, &path)?;
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+    rustix::mount::move_mount(&mount, "", proc, name, flags)
+        .map_err(|error| LaunchError::at("mount over", &path, error))
 }
 
 /// Parts of `/proc` that have to be read-only, where this kernel has them.
 pub(crate) fn proc_read_only() -> impl Iterator<Item = PathBuf> {
+    proc_names().map(|name| Path::new("/proc").join(name))
+}
+
+fn proc_names() -> impl Iterator<Item = &'static str> {
     let root = rustix::process::geteuid().is_root();
     let for_root: &[&str] = if root { &PROC_READ_ONLY_FOR_ROOT } else { &[] };
-    let names = PROC_READ_ONLY.iter().chain(for_root);
-    names.map(|name| Path::new("/proc").join(name))
+    PROC_READ_ONLY.iter().chain(for_root).copied()
 }
 
 fn cannot_mount_proc(error: Errno) -> LaunchError {

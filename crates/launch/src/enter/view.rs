@@ -12,6 +12,11 @@ use rustix::mount::{MoveMountFlags, OpenTreeFlags, UnmountFlags};
 use crate::error::LaunchError;
 use crate::tree::Identity;
 
+const CLONE: OpenTreeFlags = OpenTreeFlags::OPEN_TREE_CLONE
+    .union(OpenTreeFlags::OPEN_TREE_CLOEXEC)
+    .union(OpenTreeFlags::AT_RECURSIVE)
+    .union(OpenTreeFlags::AT_SYMLINK_NOFOLLOW);
+
 /// A root directory under which real paths are opened, without following any symbolic link.
 pub(super) struct View {
     root: OwnedFd,
@@ -133,15 +138,22 @@ pub(super) fn clone_below(
     relative: &Path,
     shown: &Path,
 ) -> Result<OwnedFd, LaunchError> {
-    let mut flags = OpenTreeFlags::OPEN_TREE_CLONE
-        | OpenTreeFlags::OPEN_TREE_CLOEXEC
-        | OpenTreeFlags::AT_RECURSIVE
-        | OpenTreeFlags::AT_SYMLINK_NOFOLLOW;
-    if relative.as_os_str().is_empty() {
-        flags |= OpenTreeFlags::AT_EMPTY_PATH;
-    }
+    let flags =
+        if relative.as_os_str().is_empty() { CLONE | OpenTreeFlags::AT_EMPTY_PATH } else { CLONE };
     rustix::mount::open_tree(directory, relative, flags)
         .map_err(|error| LaunchError::at("copy the mount of", shown, error))
+}
+
+/// The same; `None` where nothing is.
+pub(super) fn try_clone(
+    directory: BorrowedFd<'_>,
+    relative: &Path,
+) -> Result<Option<OwnedFd>, Errno> {
+    match rustix::mount::open_tree(directory, relative, CLONE) {
+        Ok(mount) => Ok(Some(mount)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Which file a descriptor is open on.

@@ -133,9 +133,14 @@ pub(super) fn enforcer(
     protections: &Protections,
 ) -> Result<(), LaunchError> {
     kernel(resolved)?;
-    let linked = protections.read_only.iter().flat_map(|path| targets_of_links(path));
-    let linked: Vec<PathBuf> = linked.collect();
-    let read_only = protections.read_only.iter().chain(&linked).map(|path| (path, Access::Read));
+    let mut named: Vec<&PathBuf> = Vec::new(); // by several homes, which may be one
+    for path in &protections.read_only {
+        if !named.contains(&path) {
+            named.push(path);
+        }
+    }
+    let linked: Vec<PathBuf> = named.iter().flat_map(|path| targets_of_links(path)).collect();
+    let read_only = named.into_iter().chain(&linked).map(|path| (path, Access::Read));
     let deny = protections.deny.iter().map(|path| (path, Access::Deny));
     for (path, access) in read_only.chain(deny) {
         let rule = Rule::new(path, access).with_origin("enforcer");
