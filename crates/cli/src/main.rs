@@ -37,10 +37,10 @@ use arguments::{AuthCommand, Command, Global, IdentityCommand, Program, ServerCo
 use failure::Failure;
 use plenipo_enterprise::Source;
 
-/// The release's. musl's own allocator maps and unmaps small pieces, which a launch would spend a tenth of its time on.
+/// The release's.
 #[cfg(target_env = "musl")]
 #[global_allocator]
-static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+static ALLOCATOR: plenipo_launch::Allocator = plenipo_launch::Allocator::new();
 
 fn main() -> ExitCode {
     let arguments = env::arguments();

@@ -67,6 +67,8 @@ pub use report::{
     EnforcementReport, LayerState, Layers, REPORT_VERSION, ReportedNetwork, ReportedRule,
 };
 pub use rung::{Rung, RungAttempt};
+#[cfg(all(target_os = "linux", target_env = "musl"))]
+pub use sys::Allocator;
 #[cfg(target_os = "linux")]
 pub use sys::resolve_without_modules;
 

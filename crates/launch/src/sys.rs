@@ -4,6 +4,8 @@
 
 #![expect(unsafe_code, reason = "system calls that rustix does not wrap")]
 
+#[cfg(target_env = "musl")]
+mod allocator;
 mod clone;
 mod descriptor;
 mod filter;
@@ -14,6 +16,8 @@ mod network;
 mod signal;
 mod spawn;
 
+#[cfg(target_env = "musl")]
+pub use allocator::Allocator;
 pub(crate) use clone::{Fork, Namespaces, exit_now, fork, fork_into};
 pub(crate) use descriptor::{copy_inherited, take_inherited};
 pub(crate) use filter::{Instruction, install_filter, landlock_abi};

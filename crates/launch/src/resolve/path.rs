@@ -1,8 +1,9 @@
 //! Following a path once, link by link, without opening anything for reading.
 
 use std::collections::{HashMap, HashSet};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -65,8 +66,13 @@ enum Look {
 impl Looks {
     /// Follows `path`, which is absolute.
     pub(super) fn walk(&mut self, path: &Path) -> Result<Walk, LaunchError> {
-        if let Some(walk) = self.walk_last_name(path)? {
-            return Ok(walk);
+        if is_plain(path) {
+            if let Some(walk) = self.walk_last_name(path)? {
+                return Ok(walk);
+            }
+            if let Some(walk) = self.walk_names(path)? {
+                return Ok(walk);
+            }
         }
         let walk = self.walk_all(path)?;
         if walk.links.is_empty()
@@ -79,11 +85,7 @@ impl Looks {
 
     /// The short way for a name in a directory that is known to be a plain path: rules often come in crowds.
     fn walk_last_name(&mut self, path: &Path) -> Result<Option<Walk>, LaunchError> {
-        let (Some(name), Some(parent)) = (path.file_name(), path.parent()) else { return Ok(None) };
-        // Nothing but one separator and the name: no `.`, no `..`, no separator at the end.
-        if parent.as_os_str().len() + 1 + name.len() != path.as_os_str().len() {
-            return Ok(None);
-        }
+        let parent = directory(path);
         if !self.plain.contains(parent.as_os_str()) {
             return Ok(None);
         }
@@ -102,6 +104,34 @@ impl Looks {
                 Ok(Some(Walk { out_of_reach: true, ..cut_short(parent, place, &[], Vec::new()) }))
             }
         }
+    }
+
+    /// The way of a plain path that leads through no link: nothing has to be put together. `None` if there is one.
+    fn walk_names(&mut self, path: &Path) -> Result<Option<Walk>, LaunchError> {
+        let bytes = path.as_os_str().as_bytes();
+        let separators = bytes.iter().enumerate().skip(1).filter(|(_, byte)| **byte == b'/');
+        let ends = separators.map(|(end, _)| end).chain([bytes.len()]);
+        let (mut last, mut on_placeholder) = (None, false);
+        for end in ends {
+            let place = Path::new(OsStr::from_bytes(bytes.get(..end).unwrap_or(bytes)));
+            let look = self.look(place)?;
+            if let Look::Found(found) = look {
+                (last, on_placeholder) = (Some(found), found.placeholder);
+                continue;
+            }
+            let out_of_reach = matches!(look, Look::OutOfReach);
+            return Ok(matches!(look, Look::Missing | Look::OutOfReach).then(|| Walk {
+                real: path.to_path_buf(),
+                found: None,
+                parent: directory(place).to_path_buf(),
+                parent_is_placeholder: on_placeholder && !out_of_reach,
+                first_missing: place.to_path_buf(),
+                links: Vec::new(),
+                out_of_reach,
+            }));
+        }
+        let (parent, place) = (directory(path).to_path_buf(), path.to_path_buf());
+        Ok(Some(Walk { found: last, ..cut_short(parent, place, &[], Vec::new()) }))
     }
 
     fn walk_all(&mut self, path: &Path) -> Result<Walk, LaunchError> {
@@ -159,6 +189,20 @@ impl Looks {
         self.seen.insert(place.as_os_str().to_owned(), look.clone());
         Ok(look)
     }
+}
+
+/// Whether a path is written as a real one is: one separator before each name, no `.`, no `..`.
+fn is_plain(path: &Path) -> bool {
+    let is_name = |name: &[u8]| !matches!(name, b"" | b"." | b"..");
+    let names = path.as_os_str().as_bytes().strip_prefix(b"/");
+    names.is_some_and(|names| names.split(|byte| *byte == b'/').all(is_name))
+}
+
+/// What a plain path is in.
+fn directory(path: &Path) -> &Path {
+    let bytes = path.as_os_str().as_bytes();
+    let end = bytes.iter().rposition(|byte| *byte == b'/').unwrap_or_default();
+    Path::new(OsStr::from_bytes(bytes.get(..end.max(1)).unwrap_or(bytes)))
 }
 
 fn look_at(place: &Path) -> Result<Look, LaunchError> {
@@ -219,4 +263,45 @@ fn describe(place: &Path, metadata: &std::fs::Metadata) -> Found {
 /// A file in the middle of a path is as missing as an absent name.
 fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+#[cfg(test)]
+mod tests {
+    use plenipo_testkit::Fixture;
+
+    use super::*;
+
+    /// The short ways are the long one, made shorter.
+    #[test]
+    fn every_way_to_a_place_tells_the_same_of_it() {
+        let fixture = Fixture::new();
+        fixture.file("a/b/file", "");
+        std::os::unix::fs::symlink("b", fixture.path().join("a/link")).unwrap();
+        let top = fixture.path().to_str().unwrap();
+        let below = [
+            "",
+            "/a",
+            "/a/b/file",
+            "/a/b/none",
+            "/none/of/them",
+            "/a/b/file/x",
+            "/a/link/file",
+            "/a/./b",
+        ];
+        let more = ["/", "/proc", "/none", "//proc", "/proc/"].map(str::to_owned);
+        let paths: Vec<String> =
+            below.iter().map(|path| format!("{top}{path}")).chain(more).collect();
+        let mut known = Looks::default();
+        for path in paths.iter().chain(&paths).map(Path::new) {
+            let short = format!("{:?}", known.walk(path).unwrap());
+            assert_eq!(
+                short,
+                format!("{:?}", Looks::default().walk_all(path).unwrap()),
+                "{path:?}"
+            );
+        }
+        let plain = |path: &str| is_plain(Path::new(path));
+        assert!(plain("/a") && plain("/a/b..") && plain("/..a"));
+        assert!(["/", "a", "", "//a", "/a/", "/a/.", "/../a"].iter().all(|path| !plain(path)));
+    }
 }
