@@ -1,12 +1,14 @@
-//! The approval keys of a server, in the reference schema's spelling.
+//! The approval keys of a server, in the reference schema's spelling, and what else is said of single tools.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use plenipo_connect::ApprovalMode;
 
 use crate::error::ConfigError;
 use crate::keys;
 use crate::node::{Node, Place};
+use crate::scalar::seconds;
 
 /// What a server's keys say about approval.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -33,25 +35,36 @@ pub(crate) fn mode(node: &Node, place: &Place<'_>) -> Result<ApprovalMode, Confi
         .ok_or_else(|| place.fault("should be `auto`, `prompt`, `writes` or `approve`"))
 }
 
-/// Reads `tools`; gives the modes, and the keys that are known and not honoured yet.
-pub(crate) fn tools(
-    node: &Node,
-    place: &Place<'_>,
-) -> Result<(BTreeMap<String, ApprovalMode>, Vec<String>), ConfigError> {
-    let (mut modes, mut not_yet) = (BTreeMap::new(), Vec::new());
+/// What `tools` says.
+#[derive(Default)]
+pub(crate) struct Tools {
+    pub(crate) modes: BTreeMap<String, ApprovalMode>,
+    pub(crate) timeouts: BTreeMap<String, Duration>,
+    /// Keys that are known and not honoured yet.
+    pub(crate) not_yet: Vec<String>,
+}
+
+/// Reads `tools`.
+pub(crate) fn tools(node: &Node, place: &Place<'_>) -> Result<Tools, ConfigError> {
+    let mut tools = Tools::default();
     for (tool, node) in place.table(node)? {
         let place = place.member(tool);
         for (key, value) in place.table(node)? {
             let place = place.member(key);
             match key.text.as_str() {
                 "approval_mode" => {
-                    modes.insert(tool.text.clone(), mode(value, &place)?);
+                    tools.modes.insert(tool.text.clone(), mode(value, &place)?);
                 }
-                "output_token_limit" => not_yet.push("`tools.*.output_token_limit`".to_owned()),
+                "tool_timeout_sec" => {
+                    tools.timeouts.insert(tool.text.clone(), seconds(value, &place)?);
+                }
+                "output_token_limit" => {
+                    tools.not_yet.push("`tools.*.output_token_limit`".to_owned());
+                }
                 unknown => return Err(place.unknown_key(unknown, keys::TOOL.into_iter())),
             }
         }
     }
-    not_yet.dedup();
-    Ok((modes, not_yet))
+    tools.not_yet.dedup();
+    Ok(tools)
 }

@@ -54,6 +54,7 @@ struct Draft<'a> {
     startup_seconds: Option<Duration>,
     startup_milliseconds: Option<Duration>,
     tool_timeout: Option<Duration>,
+    tool_timeouts: BTreeMap<String, Duration>,
     limits: Limits,
     tool_total_timeout: Option<Duration>,
     restart: RestartPolicy,
@@ -91,6 +92,7 @@ impl<'a> Draft<'a> {
             startup_seconds: None,
             startup_milliseconds: None,
             tool_timeout: None,
+            tool_timeouts: BTreeMap::new(),
             limits: Limits::default(),
             tool_total_timeout: None,
             restart: RestartPolicy::default(),
@@ -170,9 +172,10 @@ impl<'a> Draft<'a> {
                 self.approval.default_mode = Some(approval::mode(node, place)?);
             }
             "tools" => {
-                let (modes, not_yet) = approval::tools(node, place)?;
-                self.approval.tool_modes = modes;
-                self.not_yet.extend(not_yet);
+                let tools = approval::tools(node, place)?;
+                self.approval.tool_modes = tools.modes;
+                self.tool_timeouts = tools.timeouts;
+                self.not_yet.extend(tools.not_yet);
             }
             "trust_annotations" => self.approval.trust_annotations = place.boolean(node)?,
             "sandbox" => self.sandbox = Some(place.string(node)?),
@@ -323,6 +326,7 @@ impl<'a> Draft<'a> {
             required: self.required,
             startup_timeout: self.startup_seconds.or(self.startup_milliseconds),
             tool_timeout: self.tool_timeout,
+            tool_timeouts: self.tool_timeouts,
             limits: self.limits,
             tool_total_timeout: self.tool_total_timeout,
             restart: self.restart,

@@ -35,7 +35,7 @@ const OF_BOTH: [&str; 14] = [
 ];
 
 /// Keys of `[mcp_servers.NAME.tools.TOOL]`.
-pub(crate) const TOOL: [&str; 2] = ["approval_mode", "output_token_limit"];
+pub(crate) const TOOL: [&str; 3] = ["approval_mode", "output_token_limit", "tool_timeout_sec"];
 
 /// Keys of `[mcp_servers.NAME]` that are known and not honoured yet.
 const NOT_YET: [&str; 4] =

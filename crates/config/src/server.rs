@@ -49,6 +49,7 @@ use plenipo_connect::environment;
 /// | `required` | both | bool | false |
 /// | `startup_timeout_sec` (or `startup_timeout_ms`, which is weaker) | both | seconds | 30 |
 /// | `tool_timeout_sec` | both | seconds | 300 |
+/// | `tools.NAME.tool_timeout_sec` | both | seconds | `tool_timeout_sec` |
 /// | those of [`Limits`] | both | numbers | [`ConnectOptions`] |
 /// | `tool_total_timeout_sec` | both | seconds | four times that |
 /// | `restart` | stdio | `on-failure` or `never` | `on-failure` |
@@ -70,6 +71,8 @@ pub struct ServerConfig {
     pub startup_timeout: Option<Duration>,
     /// Limit of a call without an answer or progress.
     pub tool_timeout: Option<Duration>,
+    /// The same for tools that have their own.
+    pub tool_timeouts: BTreeMap<String, Duration>,
     /// Sizes and counts.
     pub limits: Limits,
     /// Limit of a call whatever its progress.
@@ -201,6 +204,7 @@ impl ServerConfig {
     pub fn apply_to(&self, options: &mut ConnectOptions) {
         options.start_timeout = self.startup_timeout.unwrap_or(options.start_timeout);
         options.tool_timeout = self.tool_timeout.unwrap_or(options.tool_timeout);
+        options.tool_timeouts.clone_from(&self.tool_timeouts);
         self.limits.apply_to(options);
         options.tool_total_timeout = self.tool_total_timeout.or(options.tool_total_timeout);
         options.restart = self.restart;

@@ -1,5 +1,6 @@
 //! What a host decides about a connection.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +27,7 @@ use crate::transport::stdio::{ProcessGroups, Spawner};
 /// | `start_timeout` | 30 s: start, probe and handshake together; again for listing the tools |
 /// | `probe_timeout` | 2 s, and never more than a third of `start_timeout`; over HTTP that third |
 /// | `tool_timeout` | 300 s without an answer or progress |
+/// | `tool_timeouts` | `tool_timeout` for every tool |
 /// | `tool_total_timeout` | four times the idle limit of the call |
 /// | `restart` | on failure, for a [`Server`](crate::Server) |
 /// | `max_message_bytes` | 16 MiB a line, body or event |
@@ -57,6 +59,8 @@ pub struct ConnectOptions {
     pub probe_timeout: Duration,
     /// Default limit of a call.
     pub tool_timeout: Duration,
+    /// The same for tools that have their own.
+    pub tool_timeouts: BTreeMap<String, Duration>,
     /// Default limit of a call whatever its progress.
     pub tool_total_timeout: Option<Duration>,
     /// Whether a [`Server`](crate::Server) starts it again.
@@ -165,6 +169,7 @@ impl Default for ConnectOptions {
             start_timeout: Duration::from_secs(30),
             probe_timeout: Duration::from_secs(2),
             tool_timeout: Duration::from_secs(300),
+            tool_timeouts: BTreeMap::new(),
             tool_total_timeout: None,
             restart: RestartPolicy::default(),
             max_message_bytes: DEFAULT_MAX_MESSAGE_BYTES,
@@ -192,6 +197,11 @@ impl Default for ConnectOptions {
 }
 
 impl ConnectOptions {
+    /// How long a call of `tool` may be silent.
+    pub(crate) fn timeout_of(&self, tool: &str) -> Duration {
+        self.tool_timeouts.get(tool).copied().unwrap_or(self.tool_timeout)
+    }
+
     /// What the connection's own handler answers.
     pub(crate) fn offers(&self) -> InputOffer {
         self.input.as_ref().map(|input| input.offers()).unwrap_or_default()

@@ -161,7 +161,7 @@ fn typed(name: &str, text: &str, types: Option<&Types>) -> Result<String, Failur
 /// to be written as one.
 fn is_integer(number: &serde_json::Number, text: &str) -> bool {
     const EXACT: f64 = 9_007_199_254_740_992.0;
-    let is_whole = |float: f64| float.fract() == 0.0 && float.abs() <= EXACT;
+    let is_whole = |float: f64| float.fract() == 0.0 && float.abs() < EXACT;
     !number.is_f64()
         || number.as_f64().is_some_and(is_whole)
         || text.trim().bytes().all(|byte| byte == b'-' || byte.is_ascii_digit())

@@ -86,7 +86,7 @@ impl Row<'_> {
                     "required": server.required,
                     "startup_timeout_sec": server.startup_timeout.as_ref().map(Duration::as_secs_f64),
                     "default_tools_approval_mode": server.approval.default_mode.map(ApprovalMode::name),
-                    "tools": tool_modes(server),
+                    "tools": tools(server),
                     "trust_annotations": server.approval.trust_annotations,
                     "max_input_rounds": server.limits.max_input_rounds,
                     "tool_timeout_sec": server.tool_timeout.as_ref().map(Duration::as_secs_f64),
@@ -99,10 +99,17 @@ impl Row<'_> {
     }
 }
 
-/// The tools that have a mode of their own.
-fn tool_modes(server: &ServerConfig) -> Value {
-    let modes = server.approval.tool_modes.iter();
-    modes.map(|(tool, mode)| (tool.clone(), json!({ "approval_mode": mode.name() }))).collect()
+/// The tools about which something is said.
+fn tools(server: &ServerConfig) -> Value {
+    let mut tools = serde_json::Map::new();
+    for (tool, mode) in &server.approval.tool_modes {
+        tools.insert(tool.clone(), json!({ "approval_mode": mode.name() }));
+    }
+    for (tool, timeout) in &server.tool_timeouts {
+        let told = tools.entry(tool).or_insert_with(|| json!({}));
+        told["tool_timeout_sec"] = json!(timeout.as_secs_f64());
+    }
+    Value::Object(tools)
 }
 
 /// Of a server that is started here; there is nothing to start behind a URL.

@@ -125,6 +125,21 @@ fn shown(ran: &Ran) -> Value {
 }
 
 #[test]
+fn a_whole_number_with_a_point_is_an_integer() {
+    let bench = Bench::new();
+    let Some(config) = show_server(&bench) else { return };
+    for word in ["count=3.0", "count=3e0", "count=3.000"] {
+        let ran = call(&bench, &config, &["show.show", "text=t", word]);
+        assert_eq!(shown(&ran)["count"], json!(3.0), "{word}");
+    }
+    let whole = call(&bench, &config, &["show.show", "--args", r#"{"text":"t","count":1.0}"#]);
+    assert_eq!(shown(&whole)["count"], json!(1.0), "the schema's check agrees");
+    for word in ["count=3.5", "count=1e400", "count=9007199254740993.0"] {
+        call(&bench, &config, &["show.show", "text=t", word]).expect(2);
+    }
+}
+
+#[test]
 fn a_whole_object_goes_out_as_it_was_written() {
     let bench = Bench::new();
     let Some(config) = show_server(&bench) else { return };

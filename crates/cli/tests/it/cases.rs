@@ -130,3 +130,99 @@ fn what_a_server_was_found_to_be_is_asked_once_and_kept_from_others() {
     bench.run(["call", "--config", &config, "case.line"]).expect(0);
     assert_eq!(probes(), 3);
 }
+
+#[test]
+fn a_server_that_is_switched_off_is_not_started() {
+    let bench = Bench::new();
+    let touched = bench.fixture.join("touched");
+    let server = |more: &str| {
+        bench.configuration(&format!(
+            "[mcp_servers.off]\ncommand = \"/usr/bin/touch\"\nargs = [{touched:?}]\n{more}"
+        ))
+    };
+    let config = server("enabled = false\n");
+    for words in [&["tools"][..], &["tools", "off"], &["servers"], &["call", "off.x"]] {
+        let ran = bench.run([&["--config", &config], words].concat());
+        assert!(!touched.exists(), "{words:?}: {}", ran.stderr);
+    }
+    let ran = bench.run(["--config", &config, "call", "off.x"]);
+    assert!(ran.expect(2).stderr.contains("`enabled = false`"), "{}", ran.stderr);
+    bench.run(["--config", &server(""), "tools", "off"]);
+    assert!(touched.exists(), "the control");
+}
+
+/// A server that cannot be there twice is free again as soon as the command is over.
+#[test]
+fn a_server_that_holds_a_lock_can_be_asked_again_at_once() {
+    let bench = Bench::new();
+    let Some((config, _)) = case(&bench, "01") else { return };
+    let lock = bench.fixture.join("lock");
+    let script = bench.fixture.join("01.py");
+    let locked = bench.fixture.file(
+        "locked.py",
+        format!(
+            "import fcntl, runpy, sys\nlock = open({lock:?}, 'w')\n\
+             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)\nsys.path.insert(0, {:?})\n\
+             runpy.run_path({script:?}, run_name='__main__')\n",
+            bench.fixture.path()
+        ),
+    );
+    let text = std::fs::read_to_string(&config).unwrap();
+    let text = text.replace(&format!("{script:?}"), &format!("{locked:?}"));
+    std::fs::write(&config, text).unwrap();
+    for words in [&["tools", "case"][..], &["tools", "case"], &["call", "case.echo", "s=hi"]] {
+        bench.run([&["--config", &config], words].concat()).expect(0);
+    }
+}
+
+#[test]
+fn a_long_answer_is_whole_for_a_slow_reader_and_no_fault_for_one_that_leaves() {
+    use std::io::Read;
+    use std::process::Stdio;
+    let bench = Bench::new();
+    let Some((config, _)) = case(&bench, "02") else { return };
+    let whole = bench.run(["call", "--config", &config, "case.big"]);
+    let whole = whole.expect(0).stdout.clone();
+    assert!(whole.len() > 1_000_000, "{}", whole.len());
+    let start = || {
+        let mut command = bench.command(["call", "--config", &config, "case.big"]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    };
+    let mut slow = start();
+    let mut stdout = slow.stdout.take().unwrap();
+    let mut read = vec![0; 65_536];
+    stdout.read_exact(&mut read).unwrap();
+    // Nothing is read until the program would have ended, if it did not wait for its reader.
+    let stopped = || slow.try_wait().unwrap().is_some();
+    assert!(!plenipo_testkit::Deadline::poll_until(Duration::from_secs(1), stopped));
+    stdout.read_to_end(&mut read).unwrap();
+    assert!(slow.wait().unwrap().success());
+    assert!(read == whole.as_bytes(), "{} of {}", read.len(), whole.len());
+
+    let mut leaving = start();
+    drop(leaving.stdout.take());
+    let output = leaving.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "", "a reader that has gone is no fault");
+}
+
+/// The state names the directory as a URI, which the launcher reads again.
+#[test]
+fn a_command_runs_in_a_directory_of_any_name() {
+    let bench = Bench::new();
+    for name in ["with space", "a#b%20c?d", "\u{e9}t\u{e9}-\u{8bfb}", "c:\\x"] {
+        let directory = bench.fixture.join(format!("workspace/{name}"));
+        std::fs::create_dir_all(&directory).unwrap();
+        let ran = bench.run([
+            "call".as_ref(),
+            "-C".as_ref(),
+            directory.as_os_str(),
+            "workspace.run".as_ref(),
+            "command=pwd; touch here".as_ref(),
+        ]);
+        ran.expect(0);
+        assert!(ran.stdout.contains(name), "{name}: {}", ran.stdout);
+        assert!(directory.join("here").exists(), "{name}");
+    }
+}

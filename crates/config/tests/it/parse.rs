@@ -39,7 +39,7 @@ restart = "never"
 enabled_tools = ["a", "b"]
 disabled_tools = ["b"]
 default_tools_approval_mode = "writes"
-tools = { a = { approval_mode = "approve" }, "odd name" = { approval_mode = "prompt" } }
+tools = { a = { approval_mode = "approve", tool_timeout_sec = 7 }, "odd name" = { approval_mode = "prompt" } }
 trust_annotations = true
 max_input_rounds = 3
 
@@ -109,6 +109,7 @@ fn limits_and_filter_reach_the_options_and_variables_the_command() {
     server.apply_to(&mut options);
     assert_eq!(options.start_timeout.as_millis(), 1500);
     assert_eq!(options.tool_timeout.as_secs(), 10);
+    assert_eq!(options.tool_timeouts["a"].as_secs(), 7);
     assert_eq!(options.max_message_bytes, 65_536);
     assert_eq!((options.max_tools, options.max_list_pages), (10_000, 7));
     assert_eq!((options.max_list_items, options.max_error_bytes), (8, 1024));
@@ -151,6 +152,7 @@ fn a_fault_names_file_line_key_and_the_nearest_known_key() {
         "command = \"x\"\ndefault_tools_approval_mode = \"never\"",
         "command = \"x\"\ntools = { a = { approval_mod = \"auto\" } }",
         "command = \"x\"\ntools.a.approval_mode = true",
+        "command = \"x\"\ntools.a.tool_timeout_sec = 0",
         "command = \"x\"\nmax_input_rounds = 1001",
         "command = \"x\"\nmax_input_rounds = 1.5",
         "command = \"x\"\ntool_total_timeout_sec = \"long\"",

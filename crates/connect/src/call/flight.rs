@@ -33,7 +33,7 @@ pub(super) struct Flight<'a> {
 
 impl<'a> Flight<'a> {
     pub(super) fn new(connection: &'a Connection, request: &'a CallRequest) -> Self {
-        let idle = request.timeout.unwrap_or(connection.options.tool_timeout);
+        let idle = request.timeout.unwrap_or_else(|| connection.options.timeout_of(&request.tool));
         let asks = &connection.peer.asks;
         let asker = request.input.as_ref().or(asks.handler()).map(|handler| Asker {
             handler: Arc::clone(handler),

@@ -263,3 +263,96 @@ async fn headers_arrive_as_they_are_and_are_never_shown() {
     }
     assert!(leak.to_string().ends_with("invalid credential [redacted]"), "{leak}");
 }
+
+#[tokio::test]
+async fn a_tools_own_limit_goes_before_the_servers_whatever_the_transport() {
+    use crate::web::{Answer, Web};
+    let limits = |options: &mut plenipo_connect::ConnectOptions| {
+        options.tool_timeout = Duration::from_secs(60);
+        options.tool_timeouts.insert("silent".to_owned(), Duration::from_millis(300));
+    };
+    let mut fake = Fake::new("peer", &[]);
+    limits(&mut fake.options);
+    let mut web = Web::modern(|seen| match seen.method()?.as_str() {
+        "tools/call" => Some(Answer::stream("").hold()),
+        "tools/list" => Some(Answer::json(&seen.result(
+            r#"{"tools":[{"name":"silent","inputSchema":{"type":"object"}},{"name":"other","inputSchema":{"type":"object"}}]}"#,
+        ))),
+        _ => None,
+    })
+    .await;
+    limits(&mut web.options);
+    for connection in [fake.start().await.unwrap(), web.connect().await.unwrap()] {
+        let error = call(&connection, "silent", "{}").await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Timeout);
+        assert!(error.to_string().ends_with("no answer within 0.3 s"), "{error}");
+        // What the call itself says goes before both.
+        let mut own = crate::support::request(&connection, "silent", "{}").await;
+        own.timeout = Some(Duration::from_millis(100));
+        let error = connection.call(own).await.unwrap_err();
+        assert!(error.to_string().ends_with("no answer within 0.1 s"), "{error}");
+        connection.shut_down().await;
+    }
+    // The control: the server's own limit is for the others.
+    web.options.tool_timeout = Duration::from_millis(200);
+    let connection = web.connect().await.unwrap();
+    let error = call(&connection, "other", "{}").await.unwrap_err();
+    assert!(error.to_string().ends_with("no answer within 0.2 s"), "{error}");
+}
+
+#[tokio::test]
+async fn errors_of_all_kinds_over_http_leave_the_connection_as_it_was() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use crate::web::{Answer, Web};
+    let calls = AtomicUsize::new(0);
+    let web = Web::modern(move |seen| match seen.method()?.as_str() {
+        "tools/call" => Some(match calls.fetch_add(1, Ordering::SeqCst) {
+            0 | 4 => Answer::json(&seen.says("fine")),
+            1 => Answer::new(502, "Content-Type: text/html\r\n", "<h1>Bad gateway</h1>"),
+            2 => Answer::new(422, "", "cannot process that"),
+            _ => Answer::new(418, "", &seen.error(r#"{"code":-32000,"message":"E-418"}"#)),
+        }),
+        _ => None,
+    })
+    .await;
+    let connection = web.connect().await.unwrap();
+    let mut said = Vec::new();
+    for _ in 0..5 {
+        said.push(match call(&connection, "hi", "{}").await {
+            Ok(outcome) => text(&outcome),
+            Err(error) => error.to_string(),
+        });
+    }
+    insta::assert_snapshot!(said.join("\n"), @r"
+    fine
+    call tool `hi` of server `web`: the server answered 502: <h1>Bad gateway</h1>
+    call tool `hi` of server `web`: the server answered 422: cannot process that
+    call tool `hi` of server `web`: the server answered with error -32000: E-418
+    fine
+    ");
+    assert_eq!(web.count("tools/call"), 5, "no call is made twice");
+}
+
+#[tokio::test]
+async fn cancelling_one_call_leaves_the_other_and_the_server() {
+    let fake = Fake::new("peer", &[]);
+    let connection = fake.start().await.unwrap();
+    connection.catalog().await.unwrap();
+    let canceller = plenipo_connect::Canceller::new();
+    let mut silent = crate::support::request(&connection, "silent", "{}").await;
+    silent.cancel = Some(canceller.cancellation());
+    let (cancelled, first, ()) = tokio::join!(
+        connection.call(silent),
+        call(&connection, "steps", r#"{"steps":5,"every":0.1}"#),
+        async {
+            until(|| fake.params("tools/call").len() == 2).await;
+            canceller.cancel("enough");
+        }
+    );
+    assert_eq!(cancelled.unwrap_err().kind(), ErrorKind::Cancelled);
+    assert_eq!(text(&first.unwrap()), "done");
+    assert!(said(&connection, "line", "{}").await.contains("line"), "the next call works");
+    connection.shut_down().await;
+    assert_eq!(fake.params("initialize").len(), 1, "in the same process");
+}
