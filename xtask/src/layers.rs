@@ -25,6 +25,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ),
     ("server-workspace", &["authority", "wire"]),
     ("keeper", &["connect", "launch"]),
+    ("trace", &["launch", "policy"]),
     ("config", &["connect", "oauth", "redact"]),
     ("gateway", &["connect", "authority", "wire", "oauth", "redact"]),
     ("cli", EVERYTHING),
@@ -47,6 +48,7 @@ const EVERYTHING: &[&str] = &[
     "config",
     "connect",
     "keeper",
+    "trace",
     "server-workspace",
     "gateway",
 ];

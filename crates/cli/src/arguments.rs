@@ -72,8 +72,16 @@ pub(crate) enum Command {
     /// Check, show or locate the configuration.
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Show what this machine can enforce, and how to fix what it can't.
-    Doctor,
+    Doctor(DoctorArguments),
+    /// Run COMMAND and tell what it touches; for `doctor`.
+    #[command(hide = true)]
+    Trace {
+        /// Whom to tell.
+        #[arg(long = "to", value_name = "NAME")]
+        name: String,
+        #[arg(value_name = "COMMAND", trailing_var_arg = true, required = true)]
+        command: Vec<OsString>,
+    },
     /// Be a built-in MCP server on stdin and stdout.
     #[command(subcommand)]
     Server(ServerCommand),
@@ -284,6 +292,32 @@ pub(crate) struct CallArguments {
     /// Send the arguments as they are, and take the result as it is, without checking them against the tool's schemas.
     #[arg(long)]
     pub(crate) unchecked: bool,
+}
+
+/// Show what this machine can enforce, and how to fix what it can't; with SERVER, propose a profile for it.
+///
+/// The server is started twice. First as it is, watched: which files it reads, runs and writes, which addresses it
+/// reaches, itself and through what it starts. What follows is printed, a [permissions.NAME] to be pasted into your
+/// configuration, with comments where you have to judge. Then inside a sandbox with that profile, to see that it still
+/// works. Secrets such as ~/.ssh are never part of it, and said aloud when the server looks at them. What a tool needs is
+/// seen only if it is called: --call does that, twice as well.
+///
+/// Examples:
+///   plenipo doctor
+///   plenipo doctor notes
+///   plenipo doctor notes --call search text=budget
+#[derive(Debug, Clone, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct DoctorArguments {
+    /// Start this server once, watched, and propose the smallest profile that it starts under.
+    #[arg(value_name = "SERVER")]
+    pub(crate) server: Option<String>,
+    /// Call this tool of it too, and propose what that needs as well.
+    #[arg(long, value_name = "TOOL", requires = "server")]
+    pub(crate) call: Option<String>,
+    /// Arguments of the tool, as for `plenipo call`.
+    #[arg(value_name = "KEY=VALUE", requires = "call")]
+    pub(crate) pairs: Vec<OsString>,
 }
 
 /// List the tools of a server, or of all.

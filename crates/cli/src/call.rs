@@ -34,10 +34,11 @@ use crate::settings::Settings;
 use crate::{confined, sign_in, terminal};
 
 use limit::TimeLimit;
-use pairs::Inputs;
+pub(crate) use pairs::Inputs;
 use render::Rendered;
 pub(crate) use schema::InputSchema;
 use target::Target;
+pub(crate) use target::tool;
 
 /// Runs the command.
 pub(crate) fn run(global: &Global, arguments: CallArguments) -> Result<ExitCode, Failure> {
@@ -264,7 +265,7 @@ impl Call<'_> {
         let (server, name) = self.names();
         let part = format!("list the tools of server `{server}`");
         let catalog = self.limit.hold(&part, self.catalog(connection)).await?;
-        let tool = target::tool(&catalog, &self.target)?;
+        let tool = tool(&catalog, server, name)?;
         let mut request = CallRequest::new(tool.name(), self.fill_in(tool)?, authority);
         request.prepared = Some(tool.clone());
         request.check_schemas = !self.arguments.unchecked;
@@ -294,7 +295,8 @@ impl Call<'_> {
     /// The tools; remembered ones only if the call fits them.
     async fn catalog(&self, connection: &Connection) -> Result<Arc<Catalog>, Failure> {
         let catalog = connection.catalog_at_hand().await?;
-        let fits = || target::tool(&catalog, &self.target).and_then(|tool| self.fill_in(tool));
+        let (server, name) = self.names();
+        let fits = || tool(&catalog, server, name).and_then(|tool| self.fill_in(tool));
         match catalog.is_remembered() && fits().is_err() {
             true => Ok(connection.catalog().await?),
             false => Ok(catalog),

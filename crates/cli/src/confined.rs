@@ -8,7 +8,7 @@ use std::path::Path;
 use plenipo_authority::MAXIMUM_ARGUMENT_BYTES;
 use plenipo_connect::{Connection, ServerName, StdioCommand};
 use plenipo_launch::Rung;
-use plenipo_policy::{State, WorkspaceRoots};
+use plenipo_policy::{PermissionProfile, State, WorkspaceRoots};
 
 use crate::failure::{Code, Failure};
 use crate::settings::Settings;
@@ -21,7 +21,18 @@ pub(crate) fn command(
     profile: &str,
     server: &StdioCommand,
 ) -> Result<StdioCommand, Failure> {
-    let state = state(settings, profile, server.directory())?;
+    let chosen = |roots: &WorkspaceRoots| Ok(settings.profile(Some(profile), roots)?.1);
+    let state = state(settings, server.directory(), chosen)?;
+    inside(settings, (name, profile), &state, server)
+}
+
+/// The launcher with `server` as its command, under a state that comes from the profile.
+pub(crate) fn inside(
+    settings: &Settings,
+    (name, profile): (&ServerName, &str),
+    state: &str,
+    server: &StdioCommand,
+) -> Result<StdioCommand, Failure> {
     if state.len() > MAXIMUM_ARGUMENT_BYTES {
         let message = format!(
             "failed to confine server `{name}`: profile `{profile}` is {} bytes long, one argument of a program \
@@ -38,7 +49,7 @@ pub(crate) fn command(
         })?,
     };
     let mut confined = StdioCommand::new(launcher);
-    confined.args(["sandbox", "--sandbox-state-json", &state, "--"].map(OsStr::new));
+    confined.args(["sandbox", "--sandbox-state-json", state, "--"].map(OsStr::new));
     confined.args([server.program()]).args(server.arguments()).environment(server.variables());
     if let Some(directory) = server.directory() {
         confined.current_dir(directory);
@@ -46,13 +57,17 @@ pub(crate) fn command(
     Ok(confined)
 }
 
-/// A home directory is no workspace of a server that happens to start there.
-fn state(settings: &Settings, profile: &str, directory: Option<&Path>) -> Result<String, Failure> {
+/// The state of a profile in the directory where a server starts. A home directory is no workspace of a server that
+/// happens to start there.
+pub(crate) fn state(
+    settings: &Settings,
+    directory: Option<&Path>,
+    profile: impl FnOnce(&WorkspaceRoots) -> Result<PermissionProfile, Failure>,
+) -> Result<String, Failure> {
     let cwd = authority::working_directory(directory)?;
     let home = env::home().and_then(|home| std::fs::canonicalize(home).ok());
     let roots = WorkspaceRoots::new(&cwd, home.as_deref(), false).map_err(Failure::from)?;
-    let (_, profile) = settings.profile(Some(profile), &roots)?;
-    let mut state = State::new(profile, &cwd);
+    let mut state = State::new(profile(&roots)?, &cwd);
     guard::protect(settings, &mut state)?;
     Ok(state.to_json())
 }

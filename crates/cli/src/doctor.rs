@@ -1,4 +1,6 @@
-//! `plenipo doctor`: what this machine can enforce, found out by doing it once.
+//! `plenipo doctor`: what this machine can enforce, found out by doing it once; with a server, what that needs.
+
+mod server;
 
 use std::path::Path;
 use std::process::{ExitCode, Stdio};
@@ -8,11 +10,13 @@ use plenipo_policy::{Hosts, Network, PermissionProfile, State};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::arguments::Global;
+use crate::arguments::{DoctorArguments, Global};
 use crate::failure::{Code, Failure, with_sources};
 use crate::serve::runtime;
 use crate::settings::Settings;
 use crate::{authority, credentials, env, sign_in, terminal};
+
+pub(crate) use server::trace;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -43,8 +47,16 @@ impl Finding {
     }
 }
 
-/// Examines and reports; exits with 1 if commands cannot be sandboxed here.
-pub(crate) fn run(global: &Global) -> Result<ExitCode, Failure> {
+/// Examines this machine, or one server.
+pub(crate) fn run(global: &Global, arguments: &DoctorArguments) -> Result<ExitCode, Failure> {
+    match &arguments.server {
+        Some(name) => server::run(global, name, arguments),
+        None => machine(global),
+    }
+}
+
+/// Reports what can be enforced; exits with 1 if commands cannot be sandboxed here.
+fn machine(global: &Global) -> Result<ExitCode, Failure> {
     let mut findings = vec![kernel(), user()];
     findings.extend(namespaces());
     findings.extend(trial());

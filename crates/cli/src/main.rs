@@ -80,7 +80,8 @@ fn everything_else(arguments: Vec<OsString>) -> ExitCode {
         Command::Account(command) => identity(&global, Source::Account, &command),
         Command::Trust(trust) => trust::run(&global, &trust),
         Command::Config(command) => configuration::run(&global, &command),
-        Command::Doctor => doctor::run(&global),
+        Command::Doctor(doctor) => doctor::run(&global, &doctor),
+        Command::Trace { name, command } => return doctor::trace(&name, &command),
         Command::Server(ServerCommand::Workspace) => serve::workspace(&global),
         Command::Man { directory } => man::write(&directory),
     };

@@ -150,6 +150,24 @@ impl Reachable {
         }
     }
 
+    /// The same server outside of any sandbox, whatever its configuration says.
+    #[must_use]
+    pub(crate) fn unconfined(mut self) -> Self {
+        if let Some(config) = &mut self.config {
+            config.sandbox = Some(ServerConfig::UNCONFINED.to_owned());
+        }
+        self
+    }
+
+    /// Names of the variables that its configuration sets.
+    pub(crate) fn variables_set(&self) -> impl Iterator<Item = &str> {
+        let stdio = self.config.iter().filter_map(|config| match &config.transport {
+            TransportSettings::Stdio(stdio) => Some(stdio),
+            _ => None,
+        });
+        stdio.flat_map(|stdio| stdio.env.keys().chain(&stdio.env_vars)).map(String::as_str)
+    }
+
     /// The profile that the server itself runs under. The built-in server and servers elsewhere have none.
     pub(crate) fn confinement<'s>(&'s self, settings: &'s Settings) -> Option<&'s str> {
         let config = self.config.as_ref().filter(|config| config.environment_id.is_none())?;

@@ -34,7 +34,10 @@ pub(crate) enum Outcome {
 pub(crate) fn run(global: &Global, arguments: &ToolsArguments) -> Result<ExitCode, Failure> {
     let settings = Settings::load(global.config.as_deref())?;
     let wanted = match &arguments.server {
-        Some(name) => vec![one(&settings, name)?],
+        Some(name) => {
+            let server = reachable(&settings, name)?;
+            vec![(server.name.clone(), Ok(server))]
+        }
         None => Reachable::all(&settings),
     };
     let alone = arguments.server.is_some();
@@ -52,12 +55,10 @@ pub(crate) fn run(global: &Global, arguments: &ToolsArguments) -> Result<ExitCod
     })
 }
 
-fn one(
-    settings: &Settings,
-    name: &str,
-) -> Result<(ServerName, Result<Reachable, Unreachable>), Failure> {
+/// The server called `name`, which may be started.
+pub(crate) fn reachable(settings: &Settings, name: &str) -> Result<Reachable, Failure> {
     match Reachable::find(settings, name) {
-        Some(Ok(reachable)) => Ok((reachable.name.clone(), Ok(reachable))),
+        Some(Ok(reachable)) => Ok(reachable),
         Some(Err(unreachable)) => Err(unreachable.into_failure(name)),
         None => {
             if let Some(refused) = settings.refused_server(name) {

@@ -10,6 +10,8 @@
 //! no configuration, and runs no helper program but, where nothing else
 //! may make namespaces, `/usr/bin/bwrap`. Linux on x86_64 and aarch64; elsewhere every launch is refused.
 //!
+//! Apart from that it can be asked which calls a command makes ([`Listener`]), to find out what it needs.
+//!
 //! The only crate of the project with unsafe code, all of it in `sys`: system calls that no safe crate offers.
 
 #[cfg(target_os = "linux")]
@@ -35,6 +37,8 @@ mod landlock_layer;
 mod launcher;
 #[cfg(target_os = "linux")]
 mod network;
+#[cfg(target_os = "linux")]
+mod observe;
 #[cfg(target_os = "linux")]
 mod placeholder;
 mod plan;
@@ -62,6 +66,8 @@ pub use helper::{fork_again, fork_helper};
 pub use ladder::bwrap::stage::inner_stage;
 #[cfg(target_os = "linux")]
 pub use launcher::{LaunchRequest, explain, inherited_descriptor, launch, take_inherited};
+#[cfg(target_os = "linux")]
+pub use observe::{Listener, ObservedCall, ObservedUse};
 pub use protections::{PROJECT_CONFIGURATIONS, PROTECTED_NAMES, Protections};
 pub use report::{
     EnforcementReport, LayerState, Layers, REPORT_VERSION, ReportedNetwork, ReportedRule,
@@ -70,7 +76,7 @@ pub use rung::{Rung, RungAttempt};
 #[cfg(all(target_os = "linux", target_env = "musl"))]
 pub use sys::Allocator;
 #[cfg(target_os = "linux")]
-pub use sys::resolve_without_modules;
+pub use sys::{outlive_job, resolve_without_modules};
 
 /// Where a command whose network is limited finds the proxy: this port of its own 127.0.0.1.
 pub const PROXY_PORT: u16 = 3128;

@@ -13,6 +13,7 @@ mod loopback;
 mod mount;
 mod names;
 mod network;
+mod notify;
 mod signal;
 mod spawn;
 
@@ -25,9 +26,10 @@ pub(crate) use loopback::raise_loopback;
 pub(crate) use mount::{MountAttributes, set_mount_attributes};
 pub use names::resolve_without_modules;
 pub(crate) use network::{enter_network, make_network, unshare_network};
+pub(crate) use notify::{Notice, go_on, install_listener, next_notice};
+pub use signal::outlive_job;
 pub(crate) use signal::{
     Delivery, Received, SignalMask, SignalQueue, block_signals, close_all_but, close_from, deliver,
-    kill_all_others, outlive_job, restore_child_signal, restore_signals, stop_with_job,
-    wait_for_signal,
+    kill_all_others, restore_child_signal, restore_signals, stop_with_job, wait_for_signal,
 };
 pub(crate) use spawn::{spawn, spawn_in_terminal};

@@ -1,6 +1,6 @@
 //! From `key=value` words and `--args` to one JSON object.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::Read;
 
 use plenipo_wire::{Fragment, RawValue, object};
@@ -15,7 +15,7 @@ use super::schema::{InputSchema, Property, Types};
 const MAX_VALUE_BYTES: u64 = 16 * 1024 * 1024;
 
 /// What was given, with files and standard input read.
-pub(super) struct Inputs {
+pub(crate) struct Inputs {
     base: Option<Fragment>,
     words: Vec<(String, Given)>,
 }
@@ -25,12 +25,17 @@ impl Inputs {
     /// good order.
     pub(super) fn read(given: &CallArguments) -> Result<Self, Failure> {
         let base = given.args.as_deref().map(base).transpose()?;
-        let words = given.pairs.iter().map(|word| split(word)).collect::<Result<_, _>>()?;
-        Ok(Self { base, words })
+        Ok(Self { base, ..Self::of_pairs(&given.pairs)? })
+    }
+
+    /// Pairs alone.
+    pub(crate) fn of_pairs(pairs: &[OsString]) -> Result<Self, Failure> {
+        let words = pairs.iter().map(|word| split(word)).collect::<Result<_, _>>()?;
+        Ok(Self { base: None, words })
     }
 
     /// The arguments object: `--args` as the base, pairs over it.
-    pub(super) fn arguments(&self, schema: &InputSchema, tool: &str) -> Result<Fragment, Failure> {
+    pub(crate) fn arguments(&self, schema: &InputSchema, tool: &str) -> Result<Fragment, Failure> {
         let mut members: Vec<(String, Member)> = Vec::new();
         for (name, value) in &self.words {
             add(&mut members, schema, (name, value))?;

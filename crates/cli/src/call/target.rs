@@ -52,8 +52,11 @@ fn unknown(settings: &Settings, text: &str) -> Failure {
 }
 
 /// The tool, or a failure that names what there is.
-pub(super) fn tool<'a>(catalog: &'a Catalog, target: &Target) -> Result<&'a Tool, Failure> {
-    let (server, name) = (&target.server.name, &target.tool);
+pub(crate) fn tool<'a>(
+    catalog: &'a Catalog,
+    server: &str,
+    name: &str,
+) -> Result<&'a Tool, Failure> {
     match catalog.find(name) {
         Lookup::Found(tool) => Ok(tool),
         Lookup::Disabled => Err(Failure::new(

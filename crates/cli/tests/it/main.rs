@@ -28,6 +28,7 @@ mod limited;
 mod names;
 mod peers;
 mod person;
+mod proposed;
 mod provider;
 mod reference;
 mod rungs;

@@ -13,16 +13,23 @@ pub(crate) struct Instruction {
 }
 
 #[repr(C)]
-struct Program {
+pub(super) struct Program {
     length: libc::c_ushort,
     instructions: *const Instruction,
 }
 
+impl Program {
+    /// It points at the instructions, which have to outlive it.
+    pub(super) fn of(instructions: &[Instruction]) -> io::Result<Self> {
+        let length = libc::c_ushort::try_from(instructions.len())
+            .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+        Ok(Self { length, instructions: instructions.as_ptr() })
+    }
+}
+
 /// Installs the program for this thread and everything it starts. Needs `no_new_privs`.
 pub(crate) fn install_filter(instructions: &[Instruction]) -> io::Result<()> {
-    let length = libc::c_ushort::try_from(instructions.len())
-        .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
-    let program = Program { length, instructions: instructions.as_ptr() };
+    let program = Program::of(instructions)?;
     // SAFETY: the program points at `length` instructions that outlive the call; the kernel copies and checks them.
     let result = unsafe {
         libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program)

@@ -105,7 +105,7 @@ pub(crate) fn restore_child_signal() {
 
 /// What a terminal or a service manager sends to a whole job no longer ends this process. A program that it starts has
 /// the default actions again, as handlers are not inherited.
-pub(crate) fn outlive_job() {
+pub fn outlive_job() {
     extern "C" fn nothing(_signal: libc::c_int) {}
     let handler: extern "C" fn(libc::c_int) = nothing;
     for signal in FORWARDED {
