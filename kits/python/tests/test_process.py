@@ -21,6 +21,7 @@ from plenipo_authority import (
     GuardedProcess,
     MetaError,
     OperatorPolicy,
+    Refusal,
     SandboxedCommand,
     meta_of,
     run,
@@ -76,9 +77,32 @@ class Processes(unittest.IsolatedAsyncioTestCase):
         mark = Path(self.directory.name) / "ran"
         command = SandboxedCommand(self.authority(), ["touch", str(mark)])
         self.launcher.unlink()
-        with self.assertRaises(OSError):
-            await run(command, timeout=20)
+        for start in (run(command, timeout=20), GuardedProcess.start(command)):
+            with self.assertRaises(Refusal) as refused:
+                await start
+            self.assertEqual(refused.exception.code, "launcher-not-started")
+            self.assertIn(f"the launcher `{self.launcher}` of this call cannot be started: No such file", str(refused.exception))
+            self.assertIn("nothing was run", refused.exception.hint)
         self.assertFalse(mark.exists())
+        # Without one it is the program that is missing, as anywhere.
+        alone = SandboxedCommand(CallAuthority.absent(), ["/nonexistent/x"], OperatorPolicy.ALLOW_UNSANDBOXED)
+        with self.assertRaises(FileNotFoundError):
+            await run(alone, timeout=20)
+
+    async def test_a_command_is_a_list_and_an_authority_is_one(self):
+        for line in ("ls -l", b"ls"):
+            with self.assertRaises(Refusal) as refused:
+                SandboxedCommand(self.authority(), line)
+            self.assertEqual(refused.exception.code, "command-not-a-list")
+        shell = await GuardedProcess.start(SandboxedCommand(self.authority(), ["sh"]))
+        self.addAsyncCleanup(shell.close)
+        cached = Guarded("result", self.authority())
+        for use in (shell.use, cached.take, lambda none: SandboxedCommand(none, ["ls"]), lambda none: Guarded(1, none)):
+            with self.assertRaises(Refusal) as refused:
+                use(None)
+            self.assertEqual(refused.exception.code, "not-an-authority")
+            self.assertIn("found NoneType", str(refused.exception))
+        shell.use(self.authority())
 
     async def test_an_unsandboxed_command_says_so(self):
         command = SandboxedCommand(CallAuthority.absent(), ["true"], OperatorPolicy.ALLOW_UNSANDBOXED)

@@ -40,7 +40,8 @@ impl Group {
             .stdin(stdin)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            .spawn()?;
+            .spawn()
+            .map_err(|error| not_started(command, error))?;
         let id = child.id().and_then(|id| Pid::from_raw(id.try_into().ok()?));
         Ok(Self { child, id })
     }
@@ -68,6 +69,13 @@ impl Group {
             kill_process_group(id, signal).ok(); // It may be gone.
         }
     }
+}
+
+/// Nothing ran then; without the launcher it is not tried.
+fn not_started(command: &SandboxedCommand, error: io::Error) -> io::Error {
+    let what = if command.is_sandboxed() { "the launcher of this call" } else { "the command" };
+    let program = command.program().to_string_lossy();
+    io::Error::new(error.kind(), format!("{what}, `{program}`, cannot be started: {error}"))
 }
 
 impl Drop for Group {

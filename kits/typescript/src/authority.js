@@ -1,5 +1,5 @@
 // Reading the authority of a call from its `_meta`.
-import { MetaError, shown } from './errors.js';
+import { MetaError, Refusal, shown } from './errors.js';
 import { canonical, Inexact, isObject, kind, textOf } from './value.js';
 
 export const STATE_KEY = 'codex/sandbox-state';
@@ -36,6 +36,12 @@ export class CallAuthority {
     const launcher = Object.hasOwn(meta, LAUNCHER_KEY) ? launcherPath(meta[LAUNCHER_KEY]) : undefined;
     return new CallAuthority(texts[0], launcher);
   }
+}
+
+/** What a call came with. A missing one would otherwise be taken for anything. */
+export function checked(authority) {
+  if (authority instanceof CallAuthority) return authority;
+  throw new Refusal('not-an-authority', `expected the authority of this call, found ${kind(authority)}`);
 }
 
 function stateText(name, value) {

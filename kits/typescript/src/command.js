@@ -1,6 +1,7 @@
 // The command line that runs a command under the authority of its call. Nothing is started here.
-import { isUnicode } from './authority.js';
+import { checked, isUnicode } from './authority.js';
 import { Refusal, shown } from './errors.js';
+import { kind } from './value.js';
 
 export const MAXIMUM_ARGUMENT_BYTES = 131_071;
 
@@ -15,7 +16,7 @@ const OPERATOR_POLICIES = ['require-launcher', 'allow-unsandboxed'];
 export class SandboxedCommand {
   constructor(authority, argv, { operator = 'require-launcher', environment = process.env, additions = {} } = {}) {
     if (!OPERATOR_POLICIES.includes(operator)) throw new TypeError(`unknown operator policy: ${operator}`);
-    const options = optionsOf(authority, operator);
+    const options = optionsOf(checked(authority), operator);
     checkArgv(argv);
     this.authority = authority;
     this.sandboxed = options.length > 0;
@@ -44,6 +45,9 @@ function optionsOf({ state, launcher }, operator) {
 }
 
 function checkArgv(argv) {
+  if (!Array.isArray(argv)) {
+    throw new Refusal('command-not-a-list', `the command must be a list of words, found ${kind(argv)}`);
+  }
   if (argv.length === 0 || argv[0] === '') throw new Refusal('empty-command', 'the command is empty');
   for (const [index, argument] of argv.entries()) {
     if (typeof argument !== 'string') throw new TypeError(`argument ${index} of the command must be a string`);

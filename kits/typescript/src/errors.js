@@ -11,11 +11,14 @@ const HINTS = new Map([
   ['argument-too-long', 'pass long input in a file or on stdin'],
   ['environment-name', 'HOME, TMPDIR, XDG_* and PLENIPO_* decide what a policy means; remove it'],
   ['authority-changed', 'start anew under the authority of this call'],
+  ['not-an-authority', 'read it from `_meta` of this call: `CallAuthority.fromMeta(context.mcpReq._meta)`'],
+  ['command-not-a-list', "write the words apart, or run a shell by name: `['/bin/sh', '-c', line]`"],
+  ['launcher-not-started', 'nothing was run; call through a host whose launcher is there, and do not try without it'],
 ]);
 
 export class AuthorityError extends Error {
-  constructor(code, message) {
-    super(message);
+  constructor(code, message, options) {
+    super(message, options);
     this.name = new.target.name;
     this.code = code;
     this.hint = HINTS.get(code);

@@ -1,14 +1,16 @@
 // What outlives a call keeps the authority of the call that made it.
+import { checked } from './authority.js';
 import { AuthorityChanged } from './errors.js';
 
 export class AuthorityGuard {
   #authority;
 
   constructor(authority) {
-    this.#authority = authority;
+    this.#authority = checked(authority);
   }
 
   ensureSame(authority) {
+    checked(authority);
     const parts = [];
     if (this.#authority.state !== authority.state) parts.push('sandbox state');
     if (this.#authority.launcher !== authority.launcher) parts.push('launcher');

@@ -119,8 +119,10 @@ export interface RunOptions {
 }
 
 /**
- * Runs a command to its end; ends the whole process group when it takes longer or is aborted. Rejects when the program
- * cannot be started; do not try without the launcher then.
+ * Runs a command to its end; ends the whole process group when it takes longer or is aborted, with it the launcher, and
+ * so everything in its sandbox. Without a launcher what left the group (`setsid`) stays. Rejects with a Refusal when the
+ * launcher cannot be started, and nothing has run then; with the system's error when there is none and the program
+ * cannot be started.
  */
 export declare function run(command: SandboxedCommand, options: RunOptions): Promise<Completed>;
 

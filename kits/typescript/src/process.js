@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { constants } from 'node:os';
 import { PassThrough } from 'node:stream';
 
-import { Refusal } from './errors.js';
+import { Refusal, shown } from './errors.js';
 import { AuthorityGuard } from './guard.js';
 
 /** From SIGTERM to SIGKILL, in milliseconds. */
@@ -94,7 +94,13 @@ async function start(command, stdin) {
   const child = spawn(program, args, options);
   // Before anything else can happen; there is no number when it could not be started.
   if (child.pid !== undefined) groups.add(child.pid);
-  await once(child, 'spawn');
+  try {
+    await once(child, 'spawn');
+  } catch (error) {
+    if (!command.sandboxed) throw error;
+    const message = `the launcher \`${shown(program)}\` of this call cannot be started: ${error.code ?? error.message}`;
+    throw new Refusal('launcher-not-started', message, { cause: error });
+  }
   child.on('error', () => {}); // Only of sending it signals, from here on.
   return child;
 }
@@ -121,6 +127,7 @@ function exited(child) {
 }
 
 function aborted(signal) {
+  if (signal?.aborted) return Promise.resolve(); // While the command was being started: no event will come.
   return new Promise((done) => signal?.addEventListener('abort', done, { once: true }));
 }
 

@@ -9,7 +9,9 @@ import { createInterface } from 'node:readline';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 
-import { AuthorityChanged, CallAuthority, Guarded, GuardedProcess, MetaError, run, SandboxedCommand } from 'plenipo-authority';
+import {
+  AuthorityChanged, CallAuthority, Guarded, GuardedProcess, MetaError, Refusal, run, SandboxedCommand,
+} from 'plenipo-authority';
 
 const STATE = { sandboxCwd: 'file:///', n: 1 };
 
@@ -59,8 +61,38 @@ test('a launcher that is gone is an error and nothing runs', async (t) => {
   const { authority, directory, launcher } = place(t);
   const command = new SandboxedCommand(authority(), ['touch', join(directory, 'ran')]);
   unlinkSync(launcher);
-  await assert.rejects(run(command, { timeoutMs: 20_000 }), { code: 'ENOENT' });
+  for (const start of [() => run(command, { timeoutMs: 20_000 }), () => GuardedProcess.start(command)]) {
+    await assert.rejects(start, (error) => {
+      assert.ok(error instanceof Refusal);
+      assert.equal(error.code, 'launcher-not-started');
+      assert.equal(error.message, `the launcher \`${launcher}\` of this call cannot be started: ENOENT`);
+      assert.match(error.hint, /nothing was run/);
+      return true;
+    });
+  }
   assert.ok(!existsSync(join(directory, 'ran')));
+  // Without one it is the program that is missing, as anywhere.
+  const alone = new SandboxedCommand(CallAuthority.absent(), ['/nonexistent/x'], { operator: 'allow-unsandboxed' });
+  await assert.rejects(run(alone, { timeoutMs: 20_000 }), { code: 'ENOENT' });
+});
+
+test('a command is a list and an authority is one', async (t) => {
+  const { authority } = place(t);
+  assert.throws(() => new SandboxedCommand(authority(), 'ls -l'), { code: 'command-not-a-list' });
+  const shell = await GuardedProcess.start(new SandboxedCommand(authority(), ['sh']));
+  t.after(() => shell.close());
+  const cached = new Guarded('result', authority());
+  for (const nothing of [null, undefined, {}]) {
+    for (const use of [
+      () => shell.use(nothing),
+      () => cached.take(nothing),
+      () => new SandboxedCommand(nothing, ['ls']),
+      () => new Guarded(1, nothing),
+    ]) {
+      assert.throws(use, { code: 'not-an-authority', message: /^expected the authority of this call, found / });
+    }
+  }
+  shell.use(authority());
 });
 
 test('an unsandboxed command says so', async () => {
@@ -81,12 +113,24 @@ test('aborting ends the whole group', async (t) => {
   const pids = join(directory, 'pids');
   const script = `sleep 600 & echo $! $$ > ${pids}.new; mv ${pids}.new ${pids}; wait`;
   const abort = new AbortController();
+  t.after(() => abort.abort()); // whatever fails before, nothing holds the tests
   const command = new SandboxedCommand(authority(), ['sh', '-c', script]);
   const running = run(command, { timeoutMs: 600_000, signal: abort.signal });
   await until('it runs', () => existsSync(pids));
   abort.abort();
   await assert.rejects(running, { name: 'AbortError' });
   for (const pid of readFileSync(pids, 'utf8').trim().split(' ')) await gone(pid);
+});
+
+test('an abort while the command is being started ends it too', async (t) => {
+  const { authority, directory } = place(t);
+  const abort = new AbortController();
+  const command = new SandboxedCommand(authority(), ['sh', '-c', `echo $$ > ${directory}/pid; exec sleep 600`]);
+  const running = run(command, { timeoutMs: 600_000, signal: abort.signal });
+  abort.abort();
+  const timely = delay(20_000, 'late', { ref: false });
+  assert.equal(await Promise.race([running.catch((error) => error.name), timely]), 'AbortError');
+  if (existsSync(join(directory, 'pid'))) await gone(readFileSync(join(directory, 'pid'), 'utf8').trim());
 });
 
 test('what a command leaves behind is ended and does not hold the answer', async (t) => {

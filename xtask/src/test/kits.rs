@@ -6,7 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::run::{Doing, Failure, Outcome, output, succeed};
+use crate::test::from_npm;
 use crate::workspace::Workspace;
+
+/// What checks declarations of types.
+const COMPILER: &[&str] = &["typescript@7.0.2", "@types/node@26.6.7"];
 
 /// Where the kits are installed as packages: a directory of Python modules, and a directory with a
 /// `node_modules`.
@@ -59,7 +63,20 @@ pub(crate) fn test(workspace: &Workspace, packed: bool) -> Outcome {
     }
     fs::write(installed.typescript.join("kit/package.json"), r#"{"type":"module"}"#)
         .doing("write a package for tests")?;
+    types(workspace, &installed)?;
     node(&installed.typescript.join("kit"))
+}
+
+/// The declarations allow what a server in TypeScript writes, and refuse what they should.
+fn types(workspace: &Workspace, installed: &Kits) -> Outcome {
+    let tools = workspace.target.join("peers/types");
+    from_npm(&tools, COMPILER)?;
+    let check = installed.typescript.join("kit/check.ts");
+    copy(&workspace.root.join("kits/typescript/types/check.ts"), &check)?;
+    let mut tsc = Command::new(tools.join("node_modules/.bin/tsc"));
+    tsc.args(["--noEmit", "--strict", "--module", "nodenext", "--target", "es2022"]);
+    tsc.args(["--types", "node", "--typeRoots"]).arg(tools.join("node_modules/@types"));
+    succeed(tsc.arg(&check).current_dir(&installed.typescript))
 }
 
 fn python(kit: &Path, modules: &Path) -> Outcome {

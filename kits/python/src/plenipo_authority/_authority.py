@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import _value
-from ._errors import MetaError, shown
+from ._errors import MetaError, Refusal, shown
 from ._meta import LAUNCHER_KEY, STATE_ALIAS_KEY, STATE_KEY
 
 #: The longest state that is read, in bytes (1 MiB).
@@ -51,6 +51,13 @@ class CallAuthority:
             raise MetaError("differ", f"`{STATE_KEY}` and `{STATE_ALIAS_KEY}` differ")
         launcher = _launcher(meta[LAUNCHER_KEY]) if LAUNCHER_KEY in meta else None
         return cls(texts[0] if texts else None, launcher)
+
+
+def checked(authority: CallAuthority) -> CallAuthority:
+    """What a call came with. A missing one would otherwise be taken for anything. Raises Refusal."""
+    if not isinstance(authority, CallAuthority):
+        raise Refusal("not-an-authority", f"expected the authority of this call, found {type(authority).__name__}")
+    return authority
 
 
 def _state(name: str, value: Any) -> str:

@@ -6,7 +6,7 @@ import enum
 import os
 from collections.abc import Mapping, Sequence
 
-from ._authority import CallAuthority
+from ._authority import CallAuthority, checked
 from ._errors import Refusal, shown
 
 #: The longest single argument that Linux passes to a program, in bytes (MAX_ARG_STRLEN less the NUL, execve(2)).
@@ -46,7 +46,10 @@ class SandboxedCommand:
         environment: Mapping[str, str] | None = None,
         additions: Mapping[str, str] | None = None,
     ) -> None:
-        options = _options(authority, operator)
+        options = _options(checked(authority), operator)
+        # A string would be taken for a list of its letters.
+        if isinstance(argv, (str, bytes)):
+            raise Refusal("command-not-a-list", "the command must be a list of words, found a string")
         command = list(argv)
         _check_argv(command)
         #: False when the operator's opt-out was used: the result of the tool must say so.

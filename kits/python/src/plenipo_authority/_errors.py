@@ -14,6 +14,9 @@ _HINTS = {
     "argument-too-long": "pass long input in a file or on stdin",
     "environment-name": "HOME, TMPDIR, XDG_* and PLENIPO_* decide what a policy means; remove it",
     "authority-changed": "start anew under the authority of this call",
+    "not-an-authority": "read it from `_meta` of this call: `CallAuthority.from_meta(meta_of(ctx))`",
+    "command-not-a-list": "write the words apart, or run a shell by name: `[\"/bin/sh\", \"-c\", line]`",
+    "launcher-not-started": "nothing was run; call through a host whose launcher is there, and do not try without it",
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
-from ._authority import CallAuthority
+from ._authority import CallAuthority, checked
 from ._errors import AuthorityChanged
 
 T = TypeVar("T")
@@ -17,10 +17,11 @@ class AuthorityGuard:
     """
 
     def __init__(self, authority: CallAuthority) -> None:
-        self._authority = authority
+        self._authority = checked(authority)
 
     def ensure_same(self, authority: CallAuthority) -> None:
         """Raises AuthorityChanged unless state text and launcher are exactly those retained."""
+        checked(authority)
         parts = []
         if self._authority.state != authority.state:
             parts.append("sandbox state")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ._authority import CallAuthority
 from ._command import SandboxedCommand
-from ._errors import Refusal
+from ._errors import Refusal, shown
 from ._guard import AuthorityGuard
 
 #: From SIGTERM to SIGKILL, in seconds.
@@ -59,8 +59,9 @@ async def run(
 ) -> Completed:
     """Runs `command` to its end, at most `timeout` seconds, keeping `maximum_bytes` of each stream.
 
-    When it takes longer, or the task is cancelled, the whole process group is ended. Raises OSError when the program
-    cannot be started; do not try without the launcher then.
+    When it takes longer, or the task is cancelled, the whole process group is ended; with it the launcher, and so
+    everything in its sandbox. Without a launcher what left the group (`setsid`) stays. Raises Refusal when the launcher
+    cannot be started, and nothing has run then; OSError when there is none and the program cannot be started.
     """
     process = await _start(command, stdin is not None)
     stdout, stderr = _Kept(maximum_bytes), _Kept(maximum_bytes)
@@ -98,7 +99,7 @@ class GuardedProcess:
 
     @classmethod
     async def start(cls, command: SandboxedCommand) -> GuardedProcess:
-        """Starts it, standard error joined to standard output. Raises OSError."""
+        """Starts it, standard error joined to standard output. Raises as `run` does."""
         process = await _start(command, True, joined=True)
         return cls(process, command.authority)
 
@@ -146,6 +147,12 @@ async def _start(command: SandboxedCommand, writes: bool, *, joined: bool = Fals
         )
         _groups.add(process.pid)
         return process
+    except OSError as error:
+        if not command.sandboxed:
+            raise
+        launcher = shown(command.argv[0])
+        reason = f"the launcher `{launcher}` of this call cannot be started: {error.strerror or error}"
+        raise Refusal("launcher-not-started", reason) from error
     finally:
         _starting -= 1
         if _dying is not None:
