@@ -253,7 +253,9 @@ impl Call<'_> {
         if let Some(limit) = self.arguments.max_message_size {
             options.max_message_bytes = limit;
         }
-        Ok(Connection::open(name, &endpoint, options).await?)
+        let place = self.target.server.environment(settings)?;
+        let opened = Connection::open(name, &endpoint, options).await;
+        opened.map_err(|error| Failure::in_place(error, place))
     }
 
     async fn call_on(

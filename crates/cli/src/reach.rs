@@ -15,8 +15,8 @@ use plenipo_connect::environment::BindFault;
 use plenipo_connect::memory::Memory;
 use plenipo_connect::observer::{Event, Observer};
 use plenipo_connect::{
-    ConnectOptions, Endpoint, EraHint, HttpClient, HttpEndpoint, LauncherProvider, Member,
-    ServerName, StdioCommand, environment,
+    ConnectError, ConnectOptions, Endpoint, EraHint, Fault, HttpClient, HttpEndpoint,
+    LauncherProvider, Member, ServerName, StdioCommand, environment,
 };
 use plenipo_credentials::Vault;
 use plenipo_keeper::Keeper;
@@ -376,6 +376,38 @@ impl<'a> Host<'a> {
 }
 
 impl Failure {
+    /// Of a connection to a server in `place`: what ended, or is missing, is the command that leads there, or something
+    /// over there. Nothing of this machine's environment would help.
+    pub(crate) fn in_place(error: ConnectError, place: Option<&EnvironmentSettings>) -> Self {
+        let Some(EnvironmentSettings { id, .. }) = place else { return error.into() };
+        let hint = match error.fault() {
+            Fault::ProgramNotFound { .. } | Fault::InterpreterMissing { .. } => {
+                format!("check `command` of [environments.{id}]")
+            }
+            Fault::Exited { how } => match how.code() {
+                Some(126) => format!(
+                    "over there the `cwd` is missing, or the program cannot be run: see `cwd` of the server and of \
+                     [environments.{id}]"
+                ),
+                Some(127) => {
+                    "over there the program was not found: give its whole path in `command`"
+                        .to_owned()
+                }
+                Some(255) => format!(
+                    "255 is how ssh says that it failed itself; run the `command` of [environments.{id}] by hand, with \
+                     `true` at its end"
+                ),
+                _ => format!(
+                    "what leads to environment `{id}`, or the server over there, ended: run the `command` of \
+                     [environments.{id}] by hand, with the server's at its end"
+                ),
+            },
+            Fault::OutputClosed => format!("run the `command` of [environments.{id}] by hand"),
+            _ => return error.into(),
+        };
+        Self::from(error).with_hint(hint)
+    }
+
     /// A server that cannot be brought to its environment.
     fn bind(server: &ServerName, fault: &BindFault) -> Self {
         let failure = Self::usage(format!("failed to start server `{server}`: {fault}"));

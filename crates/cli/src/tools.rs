@@ -106,7 +106,7 @@ pub(crate) async fn list(
                     Ok(mut member) => {
                         member.readiness = Readiness::Catalog;
                         members.push(member);
-                        positions.push(listed.len());
+                        positions.push((listed.len(), reachable.environment(settings)?));
                     }
                     Err(failure) => entry.outcome = Outcome::Failed(failure),
                 }
@@ -115,13 +115,13 @@ pub(crate) async fn list(
         listed.push(entry);
     }
     let started = Fleet::start(members).finish().await;
-    for (position, (_, started)) in positions.into_iter().zip(started) {
+    for ((position, place), (_, started)) in positions.into_iter().zip(started) {
         let outcome = match started {
             Ok(connection) => match connection.catalog().await {
                 Ok(catalog) => Outcome::Ready { connection: Box::new(connection), catalog },
                 Err(error) => Outcome::Failed(error.into()),
             },
-            Err(error) => Outcome::Failed(error.into()),
+            Err(error) => Outcome::Failed(Failure::in_place(error, place)),
         };
         if let Some(entry) = listed.get_mut(position) {
             entry.outcome = outcome;
