@@ -22,6 +22,7 @@ import threading
 import time
 from pathlib import Path
 
+import switch
 from reference import Reference
 
 HERE = Path(__file__).resolve().parent
@@ -192,6 +193,20 @@ class Bench:
                 self.failures.append(f"{name}: the reference {shown['reference']}, Plenipo {shown['Plenipo']}")
         return count
 
+    def switches(self) -> int:
+        """A policy that is switched: the reference may send the old one, Plenipo may not."""
+        reference, program = self.options.reference, self.options.plenipo
+        environment = self.reference.environment()
+        theirs = switch.by_reference(self.reference, reference, environment, self.place.workspace)
+        ours = switch.by_plenipo(self.reference, program, self.start, self.scratch / "switch.toml")
+        print("\nfull access switched to read-only, calls that still carried full access")
+        for host, found in (("reference", theirs), ("Plenipo", ours)):
+            print(f"{host:<10} {found.count('disabled')} of {len(found)}", flush=True)
+        wrong = [sent for sent in ours if sent != "managed"]
+        if wrong or len(ours) != switch.TRIES:
+            self.failures.append(f"after a switch to read-only Plenipo sent {ours}")
+        return len(theirs) + len(ours)
+
     def captured(self) -> dict:
         """Distinct states of the captures, by mode, with the directories of this run."""
         states = {}
@@ -217,10 +232,10 @@ def main() -> int:
     # Not below /tmp, which policies give away.
     with tempfile.TemporaryDirectory(prefix="plenipo-interop-", dir="/var/tmp") as scratch:
         bench = Bench(options, Path(scratch))
-        cells, states = bench.matrix(), bench.states()
+        cells, states, switches = bench.matrix(), bench.states(), bench.switches()
     for failure in bench.failures:
         print(f"FAILED {failure}")
-    print(f"\n{cells} cells and {states} states, {len(bench.failures)} failed")
+    print(f"\n{cells} cells, {states} states and {switches} switches, {len(bench.failures)} failed")
     return 1 if bench.failures else 0
 
 

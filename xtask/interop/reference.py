@@ -99,13 +99,24 @@ class Reference:
             'wire_api = "responses"\nrequest_max_retries = 0\nstream_max_retries = 0\n' + self.servers(servers)
         )
 
+    def prepare(self, servers: dict) -> Path:
+        """Its home, with a configuration for these servers."""
+        (self._home / "config.toml").write_text(self.config(servers))
+        return self._home
+
+    def expect(self, server: str, tool: str, arguments: dict) -> None:
+        """What its model does in the next turn."""
+        self._model.expect(server, tool, arguments)
+
+    def environment(self) -> dict:
+        environment = {name: os.environ[name] for name in ("PATH", "LANG", "TERM") if name in os.environ}
+        return {**environment, "HOME": str(self._place.home), "TMPDIR": str(self._place.temporary)}
+
     def turn(self, name: str, entry: dict, mode: str, arguments: dict) -> str:
         """What came of a turn in which the model calls tool `run` of the server."""
-        (self._home / "config.toml").write_text(self.config({name: {**entry, "required": True}}))
-        self._model.expect(name, "run", arguments)
-        environment = {name: os.environ[name] for name in ("PATH", "LANG", "TERM") if name in os.environ}
-        environment |= {"CODEX_HOME": str(self._home), "HOME": str(self._place.home)}
-        environment["TMPDIR"] = str(self._place.temporary)
+        self.prepare({name: {**entry, "required": True}})
+        self.expect(name, "run", arguments)
+        environment = {**self.environment(), "CODEX_HOME": str(self._home)}
         argv = [str(self._program), "exec", "--json", "--skip-git-repo-check"]
         argv += ["--disable", "plugins", "--disable", "apps", "-s", mode, "go"]
         done = subprocess.run(

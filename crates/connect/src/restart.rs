@@ -3,8 +3,10 @@
 //! Each start makes a new connection, a *generation*. Calls end with the generation they were sent
 //! on and are never sent again by themselves: whether the server had done them is not known. A call
 //! whose authority was captured on an earlier generation is compared with what would be captured
-//! now, and refused where they differ. Subscriptions go on.
+//! now, and refused where they differ. Subscriptions go on. A configuration that changes makes a new
+//! generation too, as [`Server::change`] says.
 
+mod change;
 mod subscribe;
 
 use std::collections::VecDeque;
@@ -12,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use plenipo_authority::{CapturedAuthority, SandboxState};
-use tokio::sync::watch;
+use tokio::sync::{RwLock, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep};
 
@@ -55,10 +57,18 @@ pub struct Server {
 #[derive(Debug)]
 struct Shared {
     name: ServerName,
-    endpoint: Endpoint,
-    options: ConnectOptions,
+    setup: Mutex<Arc<Setup>>,
     state: watch::Sender<State>,
     restarts: Mutex<VecDeque<Instant>>,
+    /// One change after the other.
+    changing: tokio::sync::Mutex<()>,
+}
+
+/// What is started.
+#[derive(Debug)]
+struct Setup {
+    endpoint: Endpoint,
+    options: ConnectOptions,
 }
 
 #[derive(Debug, Clone)]
@@ -66,6 +76,8 @@ enum State {
     Running {
         generation: u64,
         connection: Arc<Connection>,
+        /// Held for reading by each call.
+        calls: Arc<RwLock<()>>,
     },
     Restarting {
         generation: u64,
@@ -96,11 +108,12 @@ impl Server {
     ) -> Result<Self, ConnectError> {
         let connection = Connection::open(name.clone(), &endpoint, options.clone()).await?;
         let connection = Arc::new(connection);
-        let (state, _) = watch::channel(State::Running { generation: 1, connection });
-        let is_kept =
-            options.restart == RestartPolicy::OnFailure && matches!(endpoint, Endpoint::Stdio(_));
-        let restarts = Mutex::default();
-        let shared = Arc::new(Shared { name, endpoint, options, state, restarts });
+        let (state, _) = watch::channel(State::running(1, connection));
+        let setup = Setup { endpoint, options };
+        let is_kept = setup.is_kept();
+        let setup = Mutex::new(Arc::new(setup));
+        let (restarts, changing) = Default::default();
+        let shared = Arc::new(Shared { name, setup, state, restarts, changing });
         let task = is_kept.then(|| {
             let shared = Arc::clone(&shared);
             tokio::spawn(async move { shared.keep().await }).abort_handle()
@@ -126,7 +139,7 @@ impl Server {
     /// [`ConnectError`]: it ended too often, or could not be started again. Asking later tries anew
     /// once the limit allows it.
     pub async fn connection(&self) -> Result<Arc<Connection>, ConnectError> {
-        self.shared.current().await.map(|(_, connection)| connection)
+        self.shared.current().await.map(|(_, connection, _)| connection)
     }
 
     /// Captures the authority of one call, on the current connection.
@@ -146,7 +159,14 @@ impl Server {
     /// As for [`Connection::call`]; [`Fault::AuthorityChanged`] when the authority was captured
     /// before a restart that changed it.
     pub async fn call(&self, request: CallRequest) -> Result<CallOutcome, ConnectError> {
-        let (generation, connection) = self.shared.current().await?;
+        let (generation, connection, _sent) = loop {
+            let (generation, connection, calls) = self.shared.current().await?;
+            let sent = calls.read_owned().await;
+            // Between the two the configuration may have changed, and the connection be on its way out.
+            if generation == self.generation() || connection.peer.pending.closed().is_some() {
+                break (generation, connection, sent);
+            }
+        };
         if generation > 1 {
             let state = request.authority.state().cloned();
             let now = connection.capture(state).await;
@@ -175,6 +195,10 @@ impl Server {
 }
 
 impl State {
+    fn running(generation: u64, connection: Arc<Connection>) -> Self {
+        Self::Running { generation, connection, calls: Arc::default() }
+    }
+
     fn generation(&self) -> u64 {
         match self {
             Self::Running { generation, .. }
@@ -185,17 +209,31 @@ impl State {
     }
 }
 
+/// A generation with its connection, and what its calls hold.
+type Current = (u64, Arc<Connection>, Arc<RwLock<()>>);
+
+impl Setup {
+    fn is_kept(&self) -> bool {
+        self.options.restart == RestartPolicy::OnFailure
+            && matches!(self.endpoint, Endpoint::Stdio(_))
+    }
+}
+
 impl Shared {
-    async fn current(&self) -> Result<(u64, Arc<Connection>), ConnectError> {
+    fn setup(&self) -> Arc<Setup> {
+        Arc::clone(&self.setup.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    async fn current(&self) -> Result<Current, ConnectError> {
         let mut state = self.state.subscribe();
         loop {
             let now = state.borrow_and_update().clone();
             match now {
-                State::Running { generation, connection } => {
+                State::Running { generation, connection, calls } => {
                     // Its end was noticed and is about to be handled, unless nobody handles it.
                     let has_ended = connection.peer.pending.closed().is_some();
                     if !has_ended || !self.is_kept() {
-                        return Ok((generation, connection));
+                        return Ok((generation, connection, calls));
                     }
                 }
                 State::Restarting { .. } => {}
@@ -218,8 +256,7 @@ impl Shared {
     }
 
     fn is_kept(&self) -> bool {
-        self.options.restart == RestartPolicy::OnFailure
-            && matches!(self.endpoint, Endpoint::Stdio(_))
+        self.setup().is_kept()
     }
 
     fn failed(&self, last: &ConnectError) -> ConnectError {
@@ -232,10 +269,15 @@ impl Shared {
         ConnectError::new(&self.name, Operation::Start, fault, lines)
     }
 
-    /// Changes the state unless the server was stopped meanwhile; true when it was changed.
+    /// Changes the state unless the server was stopped, or its configuration changed, meanwhile; true when it was
+    /// changed.
     fn change(&self, next: State) -> bool {
         self.state.send_if_modified(|state| {
-            let goes_on = !matches!(state, State::Stopped { .. });
+            let newer = match next {
+                State::Running { generation, .. } => state.generation() >= generation,
+                _ => state.generation() > next.generation(),
+            };
+            let goes_on = !newer && !matches!(state, State::Stopped { .. });
             if goes_on {
                 *state = next;
             }
@@ -250,9 +292,15 @@ impl Shared {
         loop {
             let now = states.borrow_and_update().clone();
             match now {
-                State::Running { generation, connection } => {
+                State::Running { generation, connection, .. } => {
                     let begin = Instant::now();
-                    connection.ended().await;
+                    tokio::select! {
+                        () = connection.ended() => {}
+                        changed = states.changed() => match changed {
+                            Ok(()) => continue,
+                            Err(_) => return,
+                        },
+                    }
                     if begin.elapsed() > WINDOW {
                         backoff.reset();
                     }
@@ -261,7 +309,7 @@ impl Shared {
                     connection.shut_down().await;
                     drop(connection);
                     if !self.change(State::Restarting { generation }) {
-                        return;
+                        continue;
                     }
                     self.restart(generation, fault, &mut backoff).await;
                 }
@@ -287,17 +335,17 @@ impl Shared {
             if matches!(*self.state.borrow(), State::Stopped { .. }) {
                 return;
             }
-            let options = self.options.clone();
-            match Connection::open(self.name.clone(), &self.endpoint, options).await {
+            let setup = self.setup();
+            let opened =
+                Connection::open(self.name.clone(), &setup.endpoint, setup.options.clone());
+            match opened.await {
                 Ok(connection) => {
                     let generation = last.saturating_add(1);
                     let connection = Arc::new(connection);
-                    let running =
-                        State::Running { generation, connection: Arc::clone(&connection) };
-                    if self.change(running) {
+                    if self.change(State::running(generation, Arc::clone(&connection))) {
                         let server = &self.name;
                         let event = Event::Restarted { server, generation };
-                        self.options.observer.event(&event);
+                        setup.options.observer.event(&event);
                     } else {
                         connection.shut_down().await;
                     }

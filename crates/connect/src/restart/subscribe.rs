@@ -15,7 +15,7 @@ impl Server {
     /// # Errors
     /// As for [`Connection::subscribe`], of the first time.
     pub async fn subscribe(&self, filter: ChangeFilter) -> Result<Subscription, ConnectError> {
-        let (generation, connection) = self.shared.current().await?;
+        let (generation, connection, _) = self.shared.current().await?;
         let first = connection.subscribe(filter.clone()).await?;
         let sink = Arc::new(Sink::new(filter));
         sink.acknowledge(&first.granted());
@@ -76,7 +76,7 @@ impl Follower {
             _ => false,
         });
         match next.await.ok().map(|state| state.clone())? {
-            State::Running { generation, connection } => Some((generation, connection)),
+            State::Running { generation, connection, .. } => Some((generation, connection)),
             _ => None,
         }
     }

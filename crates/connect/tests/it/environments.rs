@@ -8,11 +8,15 @@ use std::sync::Arc;
 
 use plenipo_authority::{EnvironmentId, SandboxState, VerifiedLauncher};
 use plenipo_connect::environment::{Environment, Quoting};
-use plenipo_connect::{CallRequest, LauncherProvider, LauncherSource, StdioCommand};
+use plenipo_connect::{
+    CallRequest, Endpoint, Fault, LauncherProvider, LauncherSource, Server, ServerName,
+    StdioCommand,
+};
+use plenipo_testkit::{Deadline, processes_with_marker};
 use plenipo_wire::Fragment;
 use proptest::prelude::*;
 
-use crate::support::{Fake, text};
+use crate::support::{Fake, text, until};
 
 const OPTED_IN: (&str, &str) =
     ("F_CAPS", r#"{"tools":{},"experimental":{"codex/sandbox-state":{}}}"#);
@@ -128,4 +132,68 @@ async fn ten_thousand_policy_switches_leave_each_call_its_own_policy() {
     }
     assert!(calls > 100 && policies.len() > 20, "{calls} calls under {} policies", policies.len());
     connection.shut_down().await;
+}
+
+/// The server of `fake` in environment `id`, whose command sets a variable with this name.
+fn place(fake: &Fake, id: &str, variable: &str) -> Endpoint {
+    let mut prefix = StdioCommand::new("/usr/bin/env");
+    prefix.args([format!("{variable}={}", fake.marker)]).environment(fake.command.variables());
+    let mut server = StdioCommand::new(fake.command.program());
+    server.args(fake.command.arguments());
+    let place = Environment::new(EnvironmentId::new(id), prefix, Quoting::Argv);
+    Endpoint::from(place.without_watchdog().bind(&server).unwrap())
+}
+
+/// A configuration is read again while calls are made: what was sent ends where it was sent, what comes goes to the new
+/// place, and an authority of the old one is worth nothing there.
+#[tokio::test]
+async fn a_changed_environment_makes_a_new_generation_and_calls_end_on_the_old_one() {
+    let fake = Fake::new("peer", &[OPTED_IN]);
+    let options = |id: &str| {
+        let mut options = fake.options.clone();
+        options.environment = EnvironmentId::new(id);
+        options
+    };
+    let name = ServerName::new("fake").unwrap();
+    let server = Server::open(name, place(&fake, "a", "PLACE_A"), options("a")).await.unwrap();
+    let state = || Some(SandboxState::capture(r#"{"n":1}"#).unwrap());
+    let call = async |tool: &str, arguments: &str| {
+        let authority = server.capture(state()).await?;
+        let arguments = Fragment::parse(arguments).unwrap();
+        let called = server.call(CallRequest::new(tool, Some(arguments), authority)).await?;
+        Ok::<_, plenipo_connect::ConnectError>(text(&called))
+    };
+    assert!(call("env", "{}").await.unwrap().contains("PLACE_A"));
+    // Nothing that a server is: the connection stays.
+    let mut other = options("a");
+    other.tool_timeout *= 2;
+    assert_eq!(server.change(place(&fake, "a", "PLACE_A"), other).await.unwrap(), 1);
+    let captured = server.capture(state()).await.unwrap();
+    let old = format!("PLACE_A={}", fake.marker);
+    let (slept, changed) = tokio::join!(call("doze", r#"{"seconds":1}"#), async {
+        until(|| fake.params("tools/call").len() == 2).await;
+        let changed = server.change(place(&fake, "b", "PLACE_B"), options("b")).await;
+        assert!(!processes_with_marker(&old).is_empty(), "a call is still there");
+        changed
+    });
+    assert_eq!((slept.unwrap().as_str(), changed.unwrap()), ("awake", 2));
+    assert_eq!(server.generation(), 2);
+    let seen = call("env", "{}").await.unwrap();
+    assert!(seen.contains("PLACE_B") && !seen.contains("PLACE_A"), "{seen}");
+    let refused = server.call(CallRequest::new("env", None, captured)).await.unwrap_err();
+    let Fault::AuthorityChanged { actual, .. } = refused.fault() else { panic!("{refused}") };
+    assert!(actual.contains("environment"), "{actual}");
+    // The same environment by another command is another place too.
+    assert_eq!(server.change(place(&fake, "b", "PLACE_C"), options("b")).await.unwrap(), 3);
+    assert!(call("env", "{}").await.unwrap().contains("PLACE_C"));
+    // One that nobody gets to changes nothing.
+    let nowhere = Endpoint::from(StdioCommand::new("/nonexistent/command"));
+    server.change(nowhere, options("c")).await.unwrap_err();
+    assert!(call("env", "{}").await.unwrap().contains("PLACE_C"));
+    let gone = || processes_with_marker(&old).is_empty();
+    let limit = std::time::Duration::from_secs(20);
+    assert!(Deadline::poll_until(limit, || gone()), "the old one is shut down");
+    server.shut_down().await;
+    assert!(server.change(place(&fake, "d", "PLACE_D"), options("d")).await.is_err(), "for good");
+    assert!(Deadline::poll_until(limit, || fake.processes() == 0));
 }

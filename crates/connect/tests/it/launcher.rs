@@ -94,3 +94,40 @@ async fn the_hosts_own_executable_needs_no_probe() {
     assert!(sent.contains(&format!("{}", path.display())), "{sent}");
     assert_eq!(runs(&fixture), 0);
 }
+
+/// Whoever can write the file can put another launcher in its place, which answers the probe as well: what was captured
+/// is the file, not its name.
+#[tokio::test]
+async fn a_launcher_that_is_replaced_between_probe_and_use_ends_the_call_unsent() {
+    let fixture = Fixture::new();
+    let path = launcher(&fixture, "echo --sandbox-state-json");
+    let mut fake = Fake::new("peer", &[OPTED_IN]);
+    fake.options.launcher = Arc::new(LauncherProvider::new(LauncherSource::Path(path.clone())));
+    let connection = fake.start().await.unwrap();
+    let state = || Some(SandboxState::capture(STATE).unwrap());
+    let call = |authority| connection.call(CallRequest::new("line", None, authority));
+    let by_rename = || {
+        let other = fixture.executable("other", "#!/bin/sh\necho --sandbox-state-json\n: other\n");
+        std::fs::rename(other, &path).unwrap();
+    };
+    let in_place =
+        || std::fs::write(&path, "#!/bin/sh\necho --sandbox-state-json\n: same\n").unwrap();
+    let removed = || std::fs::remove_file(&path).unwrap();
+    let ways: [(&str, &dyn Fn()); 3] =
+        [("renamed over", &by_rename), ("written", &in_place), ("removed", &removed)];
+    for (way, replace) in ways {
+        let before = fake.params("tools/call").len();
+        let authority = connection.capture(state()).await;
+        assert!(authority.launcher().is_some(), "{way}: it was probed");
+        let sent = text(&call(authority.clone()).await.unwrap());
+        assert!(sent.contains("codex/sandbox-launcher"), "the control: {sent}");
+        replace();
+        let refused = call(authority).await.unwrap_err();
+        assert!(format!("{refused:?}").contains("auncher"), "{way}: {refused}");
+        assert_eq!(fake.params("tools/call").len(), before + 1, "{way}: nothing was sent");
+    }
+    // What is captured anew is probed anew; it is gone now.
+    let sent = text(&call(connection.capture(state()).await).await.unwrap());
+    assert!(!sent.contains("codex/sandbox-launcher"), "{sent}");
+    connection.shut_down().await;
+}
