@@ -6,8 +6,9 @@ mod ssh;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
-use plenipo_testkit::{Fixture, find_tool, is_root, requires};
+use plenipo_testkit::{Deadline, Fixture, find_tool, is_root, requires};
 use serde_json::Value;
 
 use crate::support::{Bench, Ran, data, python};
@@ -193,14 +194,8 @@ fn add_program(root: &Fixture, program: &Path) {
     }
 }
 
-#[test]
-fn a_server_runs_below_another_root_in_a_directory_that_is_only_there() {
-    let able = is_root() && run("unshare", &["--mount", "true"]);
-    if !requires("root and `unshare`", able) {
-        return;
-    }
-    let bench = Bench::new();
-    let program = Path::new("/usr/bin/plenipo-there");
+/// The same with this program as `/usr/bin/plenipo-there`, whose operator lets it run commands without a launcher.
+fn root_with_server(bench: &Bench) -> Fixture {
     let root = root_with(&["/bin/sh", "/bin/cat", "/bin/sleep", "/bin/ls"].map(Path::new));
     std::fs::create_dir_all(root.join("usr/bin")).unwrap();
     std::fs::copy(bench.program(), root.join("usr/bin/plenipo-there")).unwrap();
@@ -211,6 +206,17 @@ fn a_server_runs_below_another_root_in_a_directory_that_is_only_there() {
         }
     }
     root.file("etc/plenipo/plenipo.toml", "[server.workspace]\nallow_unsandboxed = true\n");
+    root
+}
+
+#[test]
+fn a_server_runs_below_another_root_in_a_directory_that_is_only_there() {
+    let able = is_root() && run("unshare", &["--mount", "true"]);
+    if !requires("root and `unshare`", able) {
+        return;
+    }
+    let bench = Bench::new();
+    let root = root_with_server(&bench);
     let there = root.path().display();
     let config = bench.configuration(&format!(
         "[environments.root]\n\
@@ -219,13 +225,52 @@ fn a_server_runs_below_another_root_in_a_directory_that_is_only_there() {
          exec /usr/sbin/chroot {there} \"$@\"', \"sh\"]\n\
          cwd = \"/only there\"\n\
          [mcp_servers.there]\n\
-         command = \"{}\"\nargs = [\"server\", \"workspace\"]\nenvironment_id = \"root\"\n",
-        program.display(),
+         command = \"/usr/bin/plenipo-there\"\nargs = [\"server\", \"workspace\"]\nenvironment_id = \"root\"\n",
     ));
-    let said = bench.run(["call", "--config", &config, "there.run", "command=pwd; ls /; echo $$"]);
+    is_over_there(&bench, &config);
+}
+
+fn is_over_there(bench: &Bench, config: &str) {
+    let said = bench.run(["call", "--config", config, "there.run", "command=pwd; ls /; echo $$"]);
     let said = &said.expect(0).stdout;
     assert!(said.contains("/only there\n"), "{said}");
     assert!(said.contains("\nonly there\n") && !said.contains("\nvar\n"), "another root: {said}");
+}
+
+/// Where podman is there and may start containers; elsewhere the recipe is tested by what it is called with.
+#[test]
+fn a_server_runs_in_a_container_that_podman_makes_of_a_root_and_leaves_none() {
+    let bench = Bench::new();
+    let root = root_with_server(&bench);
+    let there = root.path().display().to_string();
+    let container = format!("plenipo-test-{}", std::process::id());
+    let mut words: Vec<&str> = vec!["podman"];
+    words.extend(["run", "--rm", "-i", "--network=none", "--name", &container]);
+    // Where limits may not be raised.
+    words.extend([
+        "--ulimit",
+        "nofile=1024:1024",
+        "--ulimit",
+        "nproc=1024:1024",
+        "--rootfs",
+        &there,
+    ]);
+    let starts =
+        |words: &[&str]| run(words[0], &[&words[1..], &["/bin/sh", "-c", "true"]].concat());
+    if !starts(&words) {
+        // The usual one, crun, takes no hybrid hierarchy of control groups.
+        words.splice(1..1, ["--runtime", "runc"]);
+        if !starts(&words) {
+            return eprintln!("podman starts no container here");
+        }
+    }
+    let config = bench.configuration(&format!(
+        "[environments.root]\ncommand = {words:?}\ncwd = \"/only there\"\n[mcp_servers.there]\n\
+         command = \"/usr/bin/plenipo-there\"\nargs = [\"server\", \"workspace\"]\nenvironment_id = \"root\"\n",
+    ));
+    is_over_there(&bench, &config);
+    let gone = || !run("podman", &["container", "exists", &container]);
+    assert!(Deadline::poll_until(Duration::from_secs(30), gone), "the container is gone");
 }
 
 #[test]

@@ -192,7 +192,7 @@ async fn a_changed_environment_makes_a_new_generation_and_calls_end_on_the_old_o
     assert!(call("env", "{}").await.unwrap().contains("PLACE_C"));
     let gone = || processes_with_marker(&old).is_empty();
     let limit = std::time::Duration::from_secs(20);
-    assert!(Deadline::poll_until(limit, || gone()), "the old one is shut down");
+    assert!(Deadline::poll_until(limit, gone), "the old one is shut down");
     server.shut_down().await;
     assert!(server.change(place(&fake, "d", "PLACE_D"), options("d")).await.is_err(), "for good");
     assert!(Deadline::poll_until(limit, || fake.processes() == 0));

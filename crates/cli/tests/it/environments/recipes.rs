@@ -5,9 +5,10 @@ use super::{HARD_WORDS, python};
 use crate::support::{Bench, data};
 
 /// The words of a recipe's command that come before the server's own, with a variable forwarded where it can be.
-const RECIPES: [(&str, &str, &[&str]); 4] = [
+const RECIPES: [(&str, &str, &[&str]); 5] = [
     ("docker", "exec -i -e WHERE_TOKEN notes", &["docker"]),
     ("podman", "exec -i -e WHERE_TOKEN notes", &["podman"]),
+    ("root", "run --rm -i --network=none --rootfs /srv/roots/notes", &["podman"]),
     ("kubernetes", "exec -i deploy/notes --", &["kubectl"]),
     ("nomad", "alloc exec -i -t=false -task notes 8ba85cef", &["nomad"]),
 ];

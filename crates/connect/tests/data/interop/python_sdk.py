@@ -1,77 +1,12 @@
 """A server of the Python SDK: `python_sdk.py stdio` or `python_sdk.py http PORT`."""
 
-import asyncio
 import sys
 
 from mcp.server.mcpserver import Context, MCPServer
-from mcp.types import (
-    AudioContent,
-    BlobResourceContents,
-    EmbeddedResource,
-    ImageContent,
-    ResourceLink,
-    TextContent,
-)
-from pydantic import BaseModel
+from offer import add_to
 
 server = MCPServer("interop-python", log_level="ERROR")
-
-
-class Name(BaseModel):
-    name: str = "nobody"
-
-
-@server.tool()
-def echo(message: str) -> str:
-    return f"echo: {message}"
-
-
-@server.tool(structured_output=False)
-def kinds() -> list:
-    blob = BlobResourceContents(uri="data://b", blob="AAE=", mime_type="application/octet-stream")
-    return [
-        TextContent(type="text", text="t"),
-        ImageContent(type="image", data="AAE=", mime_type="image/png"),
-        AudioContent(type="audio", data="AAE=", mime_type="audio/wav"),
-        ResourceLink(type="resource_link", uri="data://l", name="l"),
-        EmbeddedResource(type="resource", resource=blob),
-    ]
-
-
-@server.tool()
-async def steps(count: int, ctx: Context) -> str:
-    for step in range(1, count + 1):
-        await ctx.report_progress(step, count, f"step {step}")
-    return "stepped"
-
-
-@server.tool()
-async def wait(ctx: Context) -> str:
-    await ctx.report_progress(1, 2, "waiting")
-    await asyncio.sleep(60)
-    return "waited"
-
-
-@server.tool()
-async def ask(ctx: Context) -> str:
-    answer = await ctx.elicit("Who?", Name)
-    return f"{answer.action}: {answer.data.name if answer.action == 'accept' else ''}"
-
-
-@server.resource("data://notes", mime_type="text/plain")
-def notes() -> str:
-    return "notes"
-
-
-@server.resource("data://item/{number}")
-def item(number: str) -> str:
-    return f"item {number}"
-
-
-@server.prompt()
-def greet(name: str) -> str:
-    return f"Greet {name}."
-
+add_to(server, Context, {"structured_output": False})
 
 if sys.argv[1] == "http":
     server.run("streamable-http", host="127.0.0.1", port=int(sys.argv[2]))
