@@ -18,6 +18,8 @@ use crate::{
 pub struct EnvironmentId(Arc<str>);
 
 impl EnvironmentId {
+    const LOCAL: &str = "local";
+
     /// The environment named `id` in trusted configuration.
     pub fn new(id: impl Into<String>) -> Self {
         Self(id.into().into())
@@ -25,7 +27,12 @@ impl EnvironmentId {
 
     /// The host's own machine.
     pub fn local() -> Self {
-        Self::new("local")
+        Self::new(Self::LOCAL)
+    }
+
+    /// Whether it is [`local`](Self::local).
+    pub fn is_local(&self) -> bool {
+        &*self.0 == Self::LOCAL
     }
 
     /// The name.

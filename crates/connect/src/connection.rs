@@ -13,8 +13,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use plenipo_authority::{
-    AuthorityParts, CapturedAuthority, CredentialPin, EnvironmentId, SandboxOptIn, SandboxState,
-    ServerReach,
+    AuthorityParts, CapturedAuthority, CredentialPin, SandboxOptIn, SandboxState, ServerReach,
 };
 use plenipo_wire::{Fragment, object};
 use tokio::sync::Mutex;

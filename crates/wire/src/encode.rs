@@ -82,8 +82,14 @@ pub fn write_failure(
 
 /// Appends `text` as a JSON string.
 pub fn write_string(out: &mut Vec<u8>, text: &str) {
-    // Writing to a Vec and serialising a str are both infallible.
-    serde_json::to_writer(out, text).unwrap_or_default();
+    if text.bytes().any(|byte| matches!(byte, ..0x20 | b'"' | b'\\')) {
+        // Writing to a Vec and serialising a str are both infallible.
+        return serde_json::to_writer(out, text).unwrap_or_default();
+    }
+    out.reserve(text.len().saturating_add(2));
+    out.push(b'"');
+    out.extend_from_slice(text.as_bytes());
+    out.push(b'"');
 }
 
 pub(crate) fn write_integer(out: &mut Vec<u8>, number: i64) {

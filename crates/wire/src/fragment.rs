@@ -9,6 +9,9 @@ use crate::encode::ObjectWriter;
 use crate::error::WireError;
 use crate::object::type_name;
 
+/// What most objects take that are built here.
+const FEW_BYTES: usize = 64;
+
 /// One JSON value as text, without CR or LF anywhere.
 ///
 /// The text is kept as given (spelling of numbers, member order, duplicates, spaces) but for one
@@ -50,10 +53,16 @@ impl Fragment {
         Self::object(|_| {})
     }
 
+    /// A JSON integer.
+    #[must_use]
+    pub fn integer(number: i64) -> Self {
+        Self::from_valid(number.to_string())
+    }
+
     /// Builds an object member by member.
     #[must_use]
     pub fn object(build: impl FnOnce(&mut ObjectWriter<'_>)) -> Self {
-        let mut out = Vec::new();
+        let mut out = Vec::with_capacity(FEW_BYTES);
         let mut object = ObjectWriter::open(&mut out);
         build(&mut object);
         object.close();

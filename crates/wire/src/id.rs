@@ -68,7 +68,7 @@ impl RequestId {
     #[must_use]
     pub fn to_fragment(&self) -> Fragment {
         match self {
-            Self::Number(number) => Fragment::serialize(number).unwrap_or(Fragment::object_empty()),
+            Self::Number(number) => Fragment::integer(*number),
             Self::Text(text) => Fragment::string(text),
             Self::Exact(fragment) => fragment.clone(),
         }

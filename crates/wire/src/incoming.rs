@@ -74,6 +74,9 @@ impl<'a> Incoming<'a> {
         if !trimmed.starts_with('{') {
             return Err(not_an_object(trimmed));
         }
+        if let Some((number, result)) = usual_answer(trimmed) {
+            return Ok(Self::Success { id: RequestId::Number(number), result });
+        }
         let names = ["id", "method", "params", "result", "error"];
         let [id, method, params, result, error] =
             select_text(trimmed, names).map_err(ParseFault::NotJson)?;
@@ -140,6 +143,29 @@ impl<'a> ErrorObject<'a> {
         let items = supported.and_then(crate::object::items).unwrap_or_default();
         items.into_iter().filter_map(text).collect()
     }
+}
+
+/// An answer spelled as most servers spell it, with the result before or behind the rest: what is between has to be one
+/// value. Everything else is looked at member by member.
+fn usual_answer(source: &str) -> Option<(i64, &RawValue)> {
+    const MOST_DIGITS: usize = 18;
+    const HEAD: &str = "{\"jsonrpc\":\"2.0\",\"id\":";
+    const TAIL: &str = ",\"jsonrpc\":\"2.0\",\"id\":";
+    let inside = source.strip_suffix('}')?;
+    let (digits, result) = if let Some(rest) = inside.strip_prefix(HEAD) {
+        rest.split_once(",\"result\":").filter(|(digits, _)| digits.len() <= MOST_DIGITS)?
+    } else {
+        let rest = inside.strip_prefix("{\"result\":")?;
+        let result = rest.trim_end_matches(|c: char| c.is_ascii_digit());
+        (rest.get(result.len()..)?, result.strip_suffix(TAIL)?)
+    };
+    let is_plain = (1..=MOST_DIGITS).contains(&digits.len())
+        && digits.bytes().all(|byte| byte.is_ascii_digit())
+        && (digits == "0" || !digits.starts_with('0'));
+    if !is_plain {
+        return None;
+    }
+    Some((digits.parse().ok()?, serde_json::from_str(result).ok()?))
 }
 
 fn not_an_object(source: &str) -> ParseFault {
@@ -214,6 +240,26 @@ mod tests {
         Noise: read a line as JSON
         Noise: read a line as JSON
         "#);
+    }
+
+    #[test]
+    fn a_usual_answer_is_what_it_is_member_by_member() {
+        for (line, shown) in [
+            (r#"{"jsonrpc":"2.0","id":7,"result":{"a":[1]}}"#, r#"success 7 {"a":[1]}"#),
+            (r#"{"jsonrpc":"2.0","id":0,"result": null }"#, "success 0 null"),
+            (r#"{"result":{"a":1},"jsonrpc":"2.0","id":12}"#, r#"success 12 {"a":1}"#),
+            (r#"{"jsonrpc":"2.0","id":07,"result":1}"#, "Noise: read a line as JSON"),
+            (r#"{"jsonrpc":"2.0","id":1,"result":{}}}"#, "Noise: read a line as JSON"),
+            (r#"{"jsonrpc":"2.0","id":1,"result":{},"id":2}"#, "success 2 {}"),
+            (r#"{"jsonrpc":"2.0","id":1,"result":1,"result":2}"#, "success 1 2"),
+            (r#"{"jsonrpc":"2.0","id":1,"result":1,"error":{"code":2}}"#, "failure 1 2 "),
+            (r#"{"result":1,"result":3,"jsonrpc":"2.0","id":4}"#, "success 4 3"),
+            (r#"{"result":"x,\"jsonrpc\":\"2.0\",\"id\":4}"#, "Noise: read a line as JSON"),
+        ] {
+            assert_eq!(show(line), shown, "{line}");
+        }
+        let long = r#"{"jsonrpc":"2.0","id":9999999999999999999,"result":1}"#;
+        assert_eq!(show(long), "success 9999999999999999999 1");
     }
 
     #[test]

@@ -2,7 +2,9 @@
 //!
 //! A line ends at LF and nowhere else (U+2028 is text). A UTF-8 byte order mark at the start of a
 //! line and a CR before the LF are not part of it; blank lines are skipped. Only new bytes are
-//! searched, a line is handed out in place, and the buffer goes back to 16 KiB after a big one.
+//! searched, a line is handed out in place, and the buffer goes back to 16 KiB after a big one. Who reads into
+//! memory of its own hands each piece to [`LineReader::feed`]: then only the beginning of a line is ever kept, and
+//! nothing between two lines.
 //!
 //! Limits: a line may have `max_message_bytes` (default 16 MiB) bytes.
 
@@ -86,6 +88,45 @@ impl LineReader {
         if let Some(room) = self.buffer.get_mut(self.filled..end) {
             room.copy_from_slice(bytes);
             self.filled = end;
+        }
+    }
+
+    /// Hands every line that ends in `bytes` to `take`, in place if nothing is left from before, and keeps the rest.
+    pub fn feed(&mut self, bytes: &[u8], mut take: impl FnMut(Result<&[u8], LineTooLong>)) {
+        let mut rest = bytes;
+        while !self.is_within_line() {
+            let Some(end) = memchr::memchr(b'\n', rest) else { break };
+            let (line, after) = rest.split_at_checked(end).unwrap_or_default();
+            rest = after.get(1..).unwrap_or_default();
+            let line = strip(line);
+            if line.len() > self.limit {
+                let prefix = line.get(..PREFIX).unwrap_or(line).to_vec();
+                take(Err(LineTooLong { limit: self.limit, prefix }));
+            } else if !is_blank(line) {
+                take(Ok(line));
+            }
+        }
+        if rest.is_empty() {
+            return;
+        }
+        self.push(rest);
+        while let Some(line) = self.next_line() {
+            take(line);
+        }
+        self.release();
+    }
+
+    /// Whether the beginning of a line is there without its end.
+    #[must_use]
+    pub fn is_within_line(&self) -> bool {
+        self.skipping || self.start < self.filled
+    }
+
+    /// Gives the memory back, if no line has begun.
+    pub fn release(&mut self) {
+        if self.start == self.filled {
+            self.buffer = Vec::new();
+            (self.start, self.filled, self.scanned) = (0, 0, 0);
         }
     }
 
@@ -253,6 +294,29 @@ mod tests {
         assert_eq!(lines(&mut reader), [Ok("a".into()), Ok("b\u{2028}c".into()), Ok("d\r".into())]);
         assert_eq!(reader.finish(), Some(b"rest".as_slice()));
         assert_eq!(reader.finish(), None);
+    }
+
+    #[test]
+    fn what_is_fed_comes_out_as_what_is_pushed_and_nothing_is_kept_between_lines() {
+        let text = "\u{feff}a\r\n\r\n \t\nb\u{2028}c\r\n12345678901\n\nd\nlong and longer\nend\n"
+            .as_bytes();
+        for size in 1..=text.len() {
+            let (mut fed, mut pushed) = (LineReader::with_limit(10), LineReader::with_limit(10));
+            let (mut seen, mut expected) = (Vec::new(), Vec::new());
+            for piece in text.chunks(size) {
+                fed.feed(piece, |line| {
+                    seen.push(match line {
+                        Ok(line) => Ok(String::from_utf8_lossy(line).into_owned()),
+                        Err(fault) => Err(fault.limit),
+                    });
+                });
+                pushed.push(piece);
+                expected.extend(lines(&mut pushed));
+            }
+            assert_eq!(seen, expected, "{size}");
+            assert_eq!(seen.len(), 6, "{size}: {seen:?}");
+            assert_eq!(fed.capacity(), 0);
+        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Picking members out of a raw JSON object without decoding the rest.
 
+mod scan;
+
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
@@ -19,7 +21,39 @@ pub fn select<'a, const N: usize>(
     if !raw.get().starts_with('{') {
         return None;
     }
-    select_text(raw.get(), names).ok()
+    let Some(found) = select_spelled(raw, names) else {
+        return select_text(raw.get(), names).ok();
+    };
+    let mut values = [None; N];
+    for (value, text) in values.iter_mut().zip(found) {
+        *value = match text {
+            None => None,
+            Some(text) => Some(serde_json::from_str(text).ok()?),
+        };
+    }
+    Some(values)
+}
+
+/// As [`select`], as text; `None` when somebody has to look more closely.
+pub(crate) fn select_spelled<'a, const N: usize>(
+    raw: &'a RawValue,
+    names: [&str; N],
+) -> Option<[Option<&'a str>; N]> {
+    let mut found = [None; N];
+    scan::members(raw.get(), |name, value| {
+        if let Some(place) = names.iter().position(|wanted| *wanted == name)
+            && let Some(slot) = found.get_mut(place)
+        {
+            *slot = Some(value);
+        }
+    })?;
+    Some(found)
+}
+
+/// Hands out name and value of each member of an object in order, duplicates included, without reading what is inside
+/// of them. `None` when `raw` is not an object, and when a name is spelled with escapes: then not all were handed out.
+pub fn members<'a>(raw: &'a RawValue, take: impl FnMut(&'a str, &'a str)) -> Option<()> {
+    scan::members(raw.get(), take)
 }
 
 /// One member of an object; `None` when it is absent or `raw` is not an object.

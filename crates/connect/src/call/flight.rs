@@ -7,7 +7,7 @@ use std::time::Duration;
 use plenipo_authority::{Attachment, EntryName};
 use plenipo_wire::encode::ObjectWriter;
 use plenipo_wire::protocol::{extensions, meta, methods};
-use plenipo_wire::{Fragment, RawValue, RequestId};
+use plenipo_wire::{Fragment, RawValue};
 
 use super::CallRequest;
 use super::progress::ProgressSink;
@@ -170,9 +170,9 @@ impl<'a> Flight<'a> {
 
     fn queue(&self, id: i64, tool: &Tool, retry: &Retry) -> Result<Outgoing<'a>, Fault> {
         let request = self.request;
-        let token = RequestId::Number(id).to_fragment();
+        let token = request.progress.is_some().then(|| Fragment::integer(id));
         let level = request.log_level.map(|level| Fragment::string(level.as_str()));
-        let extra = self.host_entries(&token, level.as_ref());
+        let extra = self.host_entries(token.as_ref(), level.as_ref());
         let caller = request.meta.as_ref().map(Fragment::as_raw);
         let meta = request.authority.attachment(caller, &extra).map_err(Fault::Attach)?;
         let has_meta = caller.is_some() || !meta.is_empty();
@@ -197,7 +197,7 @@ impl<'a> Flight<'a> {
     /// The host's own entries of `_meta`: the era's and the progress token.
     fn host_entries<'e>(
         &'e self,
-        token: &'e Fragment,
+        token: Option<&'e Fragment>,
         level: Option<&'e Fragment>,
     ) -> Vec<(&'e str, &'e RawValue)> {
         let modern = self.connection.modern();
@@ -206,7 +206,7 @@ impl<'a> Flight<'a> {
         for (name, value) in modern.into_iter().flat_map(|modern| modern.entries(capabilities)) {
             entries.push((name, value.as_raw()));
         }
-        if self.request.progress.is_some() {
+        if let Some(token) = token {
             entries.push((meta::PROGRESS_TOKEN, token.as_raw()));
         }
         // An older server was told before.

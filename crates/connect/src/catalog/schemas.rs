@@ -27,8 +27,10 @@ impl ToolSchemas {
             Err(error) => Err(unreadable(&error)),
         });
         let schema = schema.as_ref().map_err(SchemaFault::clone)?;
-        let none = Fragment::object_empty();
-        schema.check_arguments(arguments.unwrap_or(&none).as_raw())
+        match arguments {
+            Some(arguments) => schema.check_arguments(arguments.as_raw()),
+            None => schema.check_arguments(Fragment::object_empty().as_raw()),
+        }
     }
 
     /// A tool that failed is not held to its output schema.

@@ -15,23 +15,37 @@ use super::{KEPT_BYTES, KEPT_QUESTIONS, KeptQuestion, Link, Peer, Questions, Rep
 use crate::error::PeerError;
 use crate::input::respond::{Asker, Refused, is_question};
 use crate::text::{shown, shown_bytes};
+use crate::transport::stdio::space;
 
-/// Reads until the end of the stream.
+/// Reads until the end of the stream. Between two messages it holds no memory.
 pub(crate) async fn read(
     peer: &Peer,
     mut stdout: impl AsyncRead + Unpin,
     max_message_bytes: usize,
 ) {
     let mut reader = LineReader::with_limit(max_message_bytes);
-    while let Ok(count @ 1..) = stdout.read(reader.spare()).await {
+    let take = |line: Result<&[u8], LineTooLong>| match line {
+        Ok(line) => peer.receive(line),
+        Err(fault) => peer.receive_too_long(fault),
+    };
+    loop {
+        if !reader.is_within_line() {
+            match space::read(&mut stdout, |bytes| reader.feed(bytes, take)).await {
+                Ok(1..) => continue,
+                _ => break,
+            }
+        }
+        // The rest of a message, perhaps of a big one, straight to where its beginning is.
+        let Ok(count @ 1..) = stdout.read(reader.spare()).await else { break };
         reader.advance(count);
         while let Some(line) = reader.next_line_to_keep() {
             match line {
-                Ok(Cow::Borrowed(line)) => peer.receive(line),
                 Ok(Cow::Owned(line)) => peer.receive_large(line),
+                Ok(Cow::Borrowed(line)) => peer.receive(line),
                 Err(fault) => peer.receive_too_long(fault),
             }
         }
+        reader.release();
     }
     if let Some(rest) = reader.finish() {
         peer.receive(rest);

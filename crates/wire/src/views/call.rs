@@ -6,10 +6,10 @@ use serde_json::value::RawValue;
 
 use super::wrong;
 use crate::error::ViewError;
-use crate::object::{boolean, items, member, non_null, select, text, type_name};
+use crate::object::{boolean, items, member, non_null, select, select_spelled, text, type_name};
 
 /// Result of `tools/call`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct CallResult<'a> {
     /// The blocks; empty when the server sent none or no array.
@@ -25,10 +25,11 @@ pub struct CallResult<'a> {
 }
 
 /// `resultType` of a result (2026-07-28); absent means complete.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum ResultType<'a> {
     /// The answer.
+    #[default]
     Complete,
     /// The server wants answers to `inputRequests` first.
     InputRequired,
@@ -102,6 +103,11 @@ impl<'a> CallResult<'a> {
     pub fn head(raw: &'a RawValue) -> Result<Self, ViewError> {
         const VIEW: &str = "tools/call result";
         let names = ["content", "structuredContent", "isError", "resultType", "_meta"];
+        if let Some([Some(content), None, None, None, None]) = select_spelled(raw, names)
+            && content.starts_with('[')
+        {
+            return Ok(Self::default());
+        }
         let [content, structured_content, is_error, result_type, meta] =
             select(raw, names).ok_or_else(|| wrong(VIEW, "result", "an object", Some(raw)))?;
         if let Some(content) = content.and_then(non_null)

@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-use plenipo_wire::LineReader;
-use tokio::io::{AsyncRead, AsyncReadExt as _};
+use plenipo_wire::{LineReader, LineTooLong};
+use tokio::io::AsyncRead;
 
+use super::space;
 use crate::observer::{Event, Observer};
 use crate::server_name::ServerName;
 use crate::text::harmless;
@@ -60,15 +61,11 @@ pub(crate) async fn read_stderr(
         tail.push(&line);
         observer.event(&Event::Stderr { server, line: &line });
     };
-    while let Ok(count @ 1..) = stderr.read(reader.spare()).await {
-        reader.advance(count);
-        while let Some(line) = reader.next_line() {
-            match line {
-                Ok(line) => take(line),
-                Err(fault) => take(&fault.prefix),
-            }
-        }
-    }
+    let take_line = |line: Result<&[u8], LineTooLong>| match line {
+        Ok(line) => take(line),
+        Err(fault) => take(&fault.prefix),
+    };
+    while let Ok(1..) = space::read(&mut stderr, |bytes| reader.feed(bytes, take_line)).await {}
     if let Some(rest) = reader.finish() {
         take(rest);
     }
