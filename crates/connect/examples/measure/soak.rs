@@ -6,16 +6,18 @@
 //! to be.
 
 use std::io::{self, Write as _};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use plenipo_connect::{
     CallRequest, Canceller, ChangeFilter, ConnectOptions, Endpoint, EraHint, ErrorKind, Fault,
-    Grace, Server, ServerName, StdioCommand,
+    Grace, HttpEndpoint, Server, ServerName, StdioCommand,
 };
 use plenipo_wire::Fragment;
 use plenipo_wire::views::ContentBlock;
+use tokio::io::AsyncBufReadExt as _;
 
 use crate::{Failure, resident};
 
@@ -23,6 +25,12 @@ const WORKERS: u64 = 4;
 /// No machine is so busy that an answer takes this long.
 const PATIENCE: Duration = Duration::from_secs(60);
 const SAMPLE: Duration = Duration::from_secs(2);
+
+/// Servers behind a URL, all of one process.
+struct Remote {
+    process: tokio::process::Child,
+    port: u16,
+}
 
 struct Soak {
     program: String,
@@ -93,9 +101,10 @@ impl Soak {
         let descriptors = entries("/proc/self/fd");
         say(&format!("soak seed={} servers={} calls={}", soak.seed, soak.servers, soak.calls));
         let begin = Instant::now();
+        let mut remote = Remote::start(&soak.program).await?;
         let mut servers = Vec::new();
         for number in 0..soak.servers {
-            servers.push(tokio::spawn(Arc::clone(&soak).start(number)));
+            servers.push(tokio::spawn(Arc::clone(&soak).start(number, remote.port)));
         }
         let mut open = Vec::new();
         for server in servers {
@@ -124,23 +133,33 @@ impl Soak {
         while ending.join_next().await.is_some() {}
         // Subscriptions end with their server.
         while watching.join_next().await.is_some() {}
+        remote.process.kill().await?;
+        drop(remote);
         tokio::time::sleep(Duration::from_millis(500)).await;
         Ok(soak.judge(&counts, &memory, descriptors))
     }
 
-    async fn start(self: Arc<Self>, number: u64) -> Result<Server, Failure> {
-        let mut command = StdioCommand::new(&self.program);
+    /// Every second one is modern, and two of four are behind a URL.
+    async fn start(self: Arc<Self>, number: u64, port: u16) -> Result<Server, Failure> {
         let modern = number.is_multiple_of(2);
-        if modern {
-            command.args(["modern"]);
-        }
-        command.environment([("SOAK_MARK", &self.mark)]);
+        let endpoint = if number % 4 < 2 {
+            let mut command = StdioCommand::new(&self.program);
+            if modern {
+                command.args(["modern"]);
+            }
+            command.environment([("SOAK_MARK", &self.mark)]);
+            Endpoint::from(command)
+        } else {
+            let era = if modern { "modern" } else { "legacy" };
+            let url = format!("http://127.0.0.1:{port}/{era}/{number}");
+            Endpoint::from(HttpEndpoint::new(&url)?)
+        };
         let mut options = ConnectOptions::default();
         options.era = if modern { EraHint::Modern } else { EraHint::Legacy };
         options.start_timeout = PATIENCE;
         options.grace = Grace::new(Duration::from_secs(5), Duration::from_secs(2));
         let name = ServerName::new(&format!("soak-{number}")).ok_or("name a server")?;
-        Ok(Server::open(name, Endpoint::from(command), options).await?)
+        Ok(Server::open(name, endpoint, options).await?)
     }
 
     /// One call after the other, at the pace that makes all of them in the time there is.
@@ -206,6 +225,23 @@ impl Soak {
         ));
         let bad = read(&counts.crossed) + read(&counts.lost) + read(&counts.other);
         bad == 0 && left == 0 && leaked == 0 && flat && read(&counts.right) > 0
+    }
+}
+
+impl Remote {
+    async fn start(program: &str) -> Result<Self, Failure> {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a server of the soak, outside every connection"
+        )]
+        let mut command = tokio::process::Command::new(program);
+        command.arg("http").stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+        let mut process = command.spawn()?;
+        let output = process.stdout.take().ok_or("read where it listens")?;
+        let mut line = String::new();
+        tokio::io::BufReader::new(output).read_line(&mut line).await?;
+        let port = line.trim().strip_prefix("port=").ok_or("read where it listens")?;
+        Ok(Self { port: port.parse()?, process })
     }
 }
 

@@ -1,10 +1,13 @@
-//! An MCP server with bad manners, for the soak: `soak-server [modern]` on stdin and stdout.
+//! An MCP server with bad manners, for the soak: `soak-server [modern]` on stdin and stdout, `soak-server http` on a port
+//! of 127.0.0.1 that it says.
 //!
 //! Each answer carries the token of its question. `manner` says what happens around it: `plain`,
 //! `later` (after `delay` ms, out of order), `dribble` (byte by byte), `noise`, `storm` (list changes),
 //! `progress`, `double`, `deaf` (no answer), `die`, `abort`.
 #![forbid(unsafe_code)]
 #![expect(clippy::exit, reason = "a server of tests: ending in the middle is what it is for")]
+
+mod http;
 
 use std::io::{self, BufRead as _, Write as _};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,6 +33,9 @@ struct Server {
 }
 
 fn main() {
+    if std::env::args().nth(1).is_some_and(|word| word == "http") {
+        return http::serve();
+    }
     let server = Arc::new(Server {
         modern: std::env::args().nth(1).is_some_and(|word| word == "modern"),
         output: Mutex::new(io::stdout()),
