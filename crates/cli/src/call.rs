@@ -184,12 +184,12 @@ impl Call<'_> {
         for key in self.answers.unused() {
             terminal::warn(&format!("the server asked for no input `{key}`"));
         }
-        // The answer is shown before the server is waited for: it may take its time to end. So may its reader.
+        // The answer is shown before the server has ended: it may take its time for that. So may its reader.
         let (rendered, code) = match outcome.and_then(|outcome| self.render(outcome)) {
             Ok(rendered) => rendered,
             Err(failure) => {
                 tokio::select! {
-                    _ = connection.shut_down() => {}
+                    _ = connection.leave() => {}
                     // Asked a second time: what is dropped now is killed.
                     _ = interruption.wait() => {}
                 }
@@ -198,7 +198,7 @@ impl Call<'_> {
         };
         let printing = printing(rendered);
         tokio::select! {
-            (printed, _) = async { tokio::join!(printing, connection.shut_down()) } => {
+            (printed, _) = async { tokio::join!(printing, connection.leave()) } => {
                 recorded.and(printed).map(|()| code)
             }
             code = interruption.wait() => Err(interrupted(code)),

@@ -16,7 +16,7 @@ use plenipo_connect::memory::Memory;
 use plenipo_connect::observer::{Event, Observer};
 use plenipo_connect::{
     ConnectError, ConnectOptions, Endpoint, EraHint, Fault, HttpClient, HttpEndpoint,
-    LauncherProvider, Member, ServerName, StdioCommand, environment,
+    LauncherProvider, Member, ServerName, ShutdownPolicy, StdioCommand, environment,
 };
 use plenipo_credentials::Vault;
 use plenipo_keeper::Keeper;
@@ -211,6 +211,10 @@ impl Reachable {
             return Ok(Member::new(self.name.clone(), host.own_server()?, options));
         };
         config.apply_to(&mut options);
+        if host.global.verbose {
+            // Its last words are wanted, too.
+            options.shutdown = ShutdownPolicy::Wait;
+        }
         options.memory = host.memory.clone();
         let lookup = |name: &str| env::variable(name);
         let home = env::home();

@@ -145,7 +145,7 @@ pub(crate) async fn shut_down(listed: Vec<Listed>) {
     let mut ending = tokio::task::JoinSet::new();
     for entry in listed {
         if let Outcome::Ready { connection, .. } = entry.outcome {
-            ending.spawn(async move { connection.shut_down().await });
+            ending.spawn(async move { connection.leave().await });
         }
     }
     while ending.join_next().await.is_some() {}

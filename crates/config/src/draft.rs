@@ -10,14 +10,14 @@ use crate::keys::{self, Meaning};
 use crate::limits::Limits;
 use crate::node::{Node, Place, Value};
 use crate::oauth::OAuthConfig;
-use crate::scalar::{forwarded, milliseconds, restart, seconds, variable_name};
+use crate::scalar::{forwarded, milliseconds, restart, seconds, shutdown, variable_name};
 use crate::server::{
     HeaderValueSource, HttpSettings, ServerConfig, ServerState, StdioSettings, TransportSettings,
 };
 use crate::template::{Template, TemplateFault};
 use crate::{ApprovalSettings, Origin, approval, helper, http, names, places};
 use plenipo_connect::environment::EnvironmentId;
-use plenipo_connect::{RestartPolicy, ToolFilter};
+use plenipo_connect::{RestartPolicy, ShutdownPolicy, ToolFilter};
 
 pub(crate) fn read_server(
     format: Format,
@@ -58,6 +58,7 @@ struct Draft<'a> {
     limits: Limits,
     tool_total_timeout: Option<Duration>,
     restart: RestartPolicy,
+    shutdown: ShutdownPolicy,
     enabled_tools: Option<Vec<String>>,
     disabled_tools: Vec<String>,
     approval: ApprovalSettings,
@@ -96,6 +97,7 @@ impl<'a> Draft<'a> {
             limits: Limits::default(),
             tool_total_timeout: None,
             restart: RestartPolicy::default(),
+            shutdown: ShutdownPolicy::default(),
             enabled_tools: None,
             disabled_tools: Vec::new(),
             approval: ApprovalSettings::default(),
@@ -166,6 +168,7 @@ impl<'a> Draft<'a> {
             limit if Limits::KEYS.contains(&limit) => self.limits.take(limit, node, place)?,
             "tool_total_timeout_sec" => self.tool_total_timeout = Some(seconds(node, place)?),
             "restart" => self.restart = restart(node, place)?,
+            "shutdown" => self.shutdown = shutdown(node, place)?,
             "enabled_tools" => self.enabled_tools = Some(place.strings(node)?),
             "disabled_tools" => self.disabled_tools = place.strings(node)?,
             "default_tools_approval_mode" => {
@@ -330,6 +333,7 @@ impl<'a> Draft<'a> {
             limits: self.limits,
             tool_total_timeout: self.tool_total_timeout,
             restart: self.restart,
+            shutdown: self.shutdown,
             tools: ToolFilter::new(self.enabled_tools, self.disabled_tools),
             approval: self.approval,
             environment_id: self.environment,

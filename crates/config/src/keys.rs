@@ -75,7 +75,8 @@ const JSON_NOT_YET: [&str; 14] = [
 const JSON_DESCRIPTIVE: [&str; 4] = ["description", "gallery", "version", "note"];
 
 /// Keys that only a server with `command` has, as the reference schema calls them.
-pub(crate) const STDIO_ONLY: [&str; 6] = ["args", "env", "env_vars", "cwd", "restart", "sandbox"];
+pub(crate) const STDIO_ONLY: [&str; 7] =
+    ["args", "env", "env_vars", "cwd", "restart", "shutdown", "sandbox"];
 /// Keys that only a server with `url` has.
 pub(crate) const HTTP_ONLY: [&str; 9] = [
     "bearer_token_env_var",

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use plenipo_connect::RestartPolicy;
+use plenipo_connect::{RestartPolicy, ShutdownPolicy};
 
 use crate::error::ConfigError;
 use crate::node::{Node, Place, Value};
@@ -85,6 +85,15 @@ pub(crate) fn restart(node: &Node, place: &Place<'_>) -> Result<RestartPolicy, C
         "on-failure" => Ok(RestartPolicy::OnFailure),
         "never" => Ok(RestartPolicy::Never),
         _ => Err(place.fault("should be `on-failure` or `never`")),
+    }
+}
+
+/// `shutdown`: who waits for the server's end.
+pub(crate) fn shutdown(node: &Node, place: &Place<'_>) -> Result<ShutdownPolicy, ConfigError> {
+    match place.string(node)?.as_str() {
+        "background" => Ok(ShutdownPolicy::Background),
+        "wait" => Ok(ShutdownPolicy::Wait),
+        _ => Err(place.fault("should be `background` or `wait`")),
     }
 }
 

@@ -22,6 +22,7 @@ use plenipo_connect::Endpoint;
 use plenipo_connect::HttpEndpoint;
 use plenipo_connect::HttpFault;
 use plenipo_connect::RestartPolicy;
+use plenipo_connect::ShutdownPolicy;
 use plenipo_connect::StdioCommand;
 use plenipo_connect::ToolFilter;
 use plenipo_connect::environment;
@@ -53,6 +54,7 @@ use plenipo_connect::environment;
 /// | those of [`Limits`] | both | numbers | [`ConnectOptions`] |
 /// | `tool_total_timeout_sec` | both | seconds | four times that |
 /// | `restart` | stdio | `on-failure` or `never` | `on-failure` |
+/// | `shutdown` | stdio | `background` or `wait` | `background` |
 /// | `enabled_tools`, `disabled_tools` | both | \[string\] | every tool |
 /// | `default_tools_approval_mode`, `tools.NAME.approval_mode` | both | `auto`, `prompt`, `writes` or `approve` | `auto` |
 /// | `trust_annotations` | both | bool | false |
@@ -79,6 +81,8 @@ pub struct ServerConfig {
     pub tool_total_timeout: Option<Duration>,
     /// Whether a host that keeps the server starts it again.
     pub restart: RestartPolicy,
+    /// Who waits for its end.
+    pub shutdown: ShutdownPolicy,
     /// Which tools exist.
     pub tools: ToolFilter,
     /// Which calls somebody has to approve.
@@ -208,6 +212,7 @@ impl ServerConfig {
         self.limits.apply_to(options);
         options.tool_total_timeout = self.tool_total_timeout.or(options.tool_total_timeout);
         options.restart = self.restart;
+        options.shutdown = self.shutdown;
         options.filter = self.tools.clone();
         let mut approvals = Approvals::default();
         approvals.default_mode = self.approval.default_mode;

@@ -26,7 +26,7 @@ use crate::catalog::{self, Catalog, ListLimits};
 use crate::changes::List;
 use crate::error::{ConnectError, Fault, Operation};
 use crate::negotiate::{Agreement, Era, ModernMeta, ServerIdentity};
-use crate::options::ConnectOptions;
+use crate::options::{ConnectOptions, ShutdownPolicy};
 use crate::peer::{Peer, RequestFault, WarningKind};
 use crate::server_name::ServerName;
 use crate::text::shown;
@@ -204,7 +204,7 @@ impl Connection {
     /// the host's turn, there is none.
     pub async fn capture(&self, state: Option<SandboxState>) -> CapturedAuthority {
         let environment = self.options.environment.clone();
-        let reach = match environment == EnvironmentId::local() {
+        let reach = match environment.is_local() {
             true => self.backing.reach(),
             false => ServerReach::Remote,
         };
@@ -257,7 +257,16 @@ impl Connection {
     /// Ends a local server by the shutdown ladder, or the session of one behind a URL; takes at most
     /// the two steps of `options.grace` and the time the system needs. Waiting calls fail.
     pub async fn shut_down(&self) -> ShutdownReport {
-        self.backing.shut_down(&self.peer, self.options.grace).await
+        self.backing.end(&self.peer, self.options.grace, false).await
+    }
+
+    /// Ends the connection without waiting for the server: its stdin is closed, and who keeps it, if
+    /// [`spawner`](ConnectOptions::spawner) gave it to somebody who outlives this program, ends it in the same steps.
+    /// Without such a keeper, behind a URL, and where `options.shutdown` says so, this is
+    /// [`shut_down`](Self::shut_down).
+    pub async fn leave(&self) -> ShutdownReport {
+        let leaves = self.options.shutdown == ShutdownPolicy::Background;
+        self.backing.end(&self.peer, self.options.grace, leaves).await
     }
 
     /// Whether arguments may have to be repeated as headers.

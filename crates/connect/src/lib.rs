@@ -88,7 +88,7 @@ pub use input::{InputAnswer, InputHandler, InputOffer, InputRequest};
 pub use launcher::{LauncherProvider, LauncherSource};
 pub use names::{NameRules, ToolIndex};
 pub use negotiate::{Era, EraHint, ServerIdentity};
-pub use options::{ClientIdentity, ConnectOptions, Grace};
+pub use options::{ClientIdentity, ConnectOptions, Grace, ShutdownPolicy};
 pub use paging::{Listed, Page};
 pub use plenipo_schema::{Mismatch, SchemaFault};
 pub use prompts::{CompletionReference, FilledPrompt, Prompt, Suggestions};

@@ -36,6 +36,7 @@ use crate::transport::stdio::{ProcessGroups, Spawner};
 /// | `max_list_items` | 16,384 in any other list |
 /// | `max_list_pages` | 100 of one list |
 /// | `grace` | 2 s and 2 s |
+/// | `shutdown` | in the background, for [`leave`](crate::Connection::leave) |
 /// | `era` | unknown: probe |
 /// | `filter` | every tool |
 /// | `launcher` | none |
@@ -77,6 +78,8 @@ pub struct ConnectOptions {
     pub max_list_pages: usize,
     /// Patience of the shutdown ladder.
     pub grace: Grace,
+    /// Who waits for the server's end when the connection is left.
+    pub shutdown: ShutdownPolicy,
     /// What is known about the server's era from before.
     pub era: EraHint,
     /// Which tools exist for this host.
@@ -125,6 +128,17 @@ pub struct Grace {
     pub stdin_closed: Duration,
     /// Between SIGTERM and SIGKILL.
     pub terminated: Duration,
+}
+
+/// Who waits for a local server's end when its connection is [left](crate::Connection::leave).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum ShutdownPolicy {
+    /// Who keeps it and outlives this program.
+    #[default]
+    Background,
+    /// Whoever leaves it: the server is gone afterwards, and with it what only one process may hold.
+    Wait,
 }
 
 /// Name and version a client gives itself; for display on the other side.
@@ -178,6 +192,7 @@ impl Default for ConnectOptions {
             max_list_items: DEFAULT_ITEMS,
             max_list_pages: DEFAULT_PAGES,
             grace: Grace::default(),
+            shutdown: ShutdownPolicy::default(),
             era: EraHint::Unknown,
             filter: ToolFilter::default(),
             launcher: Arc::new(LauncherProvider::none()),

@@ -12,9 +12,14 @@
 //! server started is below it. It ends all of that when it is told to, and when its socket closes, however this program
 //! ended.
 //!
+//! A program that is done need not wait for its servers: it hands them over, with what they still write, and their keepers
+//! climb the shutdown ladder without it. Before it goes it makes sure that they do: a keeper that does not say that it
+//! took over in half a second was stopped or killed, and the program ends everything itself.
+//!
 //! A server runs as the same user and may stop or kill a keeper. What a killed one loses comes to the keeper above it,
 //! and in the end to this program, which waits for nobody longer than a few seconds and then ends what is left itself.
-//! A server that kills this program as well as both keepers is not followed.
+//! A server that kills this program as well as both keepers is not followed, and neither is one that stops or kills both
+//! once it was handed over.
 
 mod frame;
 mod server;
@@ -25,21 +30,24 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use plenipo_connect::transport::stdio::{Descendants, ServerStreams, Spawning, Waiting};
-use plenipo_connect::{Exit, ServerProcess, Spawner, StdioCommand};
+use plenipo_connect::transport::stdio::{
+    Descendants, HandingOver, ServerStreams, Spawning, Waiting,
+};
+use plenipo_connect::{Exit, Grace, ServerProcess, Spawner, StdioCommand};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::{SendFlags, Shutdown};
+use rustix::net::Shutdown;
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, getpid, pidfd_open, pidfd_send_signal,
     set_child_subreaper, wait, waitpid,
 };
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
+use tokio::time::timeout;
 
 use frame::{Order, Report};
 
@@ -50,6 +58,8 @@ const KILLING: Duration = Duration::from_secs(2);
 /// How long a keeper may take to read a request. It has nothing else to do.
 const SENDING: Duration = Duration::from_secs(5);
 const SHORTLY: Duration = Duration::from_millis(2);
+/// How long a keeper may take to say that it took over.
+const TAKING_OVER: Duration = Duration::from_millis(500);
 
 /// This program started one that may go on without it.
 static BEFRIENDED: AtomicBool = AtomicBool::new(false);
@@ -68,8 +78,12 @@ struct Control {
     socket: Mutex<UnixStream>,
     process: Pid,
     ended: OwnedFd,
-    /// Servers of which something may be left.
+    /// Servers of which something may be left, and that were not handed over.
     servers: Arc<AtomicUsize>,
+    /// How long those that were may take, in milliseconds; 0 when there are none.
+    handed_over: AtomicU64,
+    /// A keeper did not take over: waiting for it would be in vain.
+    is_lost: AtomicBool,
 }
 
 impl Keeper {
@@ -84,8 +98,14 @@ impl Keeper {
         set_child_subreaper(Some(getpid())).unwrap_or_default();
         let process = plenipo_launch::fork_helper(theirs.into(), zygote::run)?;
         let ended = pidfd_open(process, PidfdFlags::empty())?;
-        let (socket, servers) = (Mutex::new(ours), Arc::default());
-        Ok(Self(Arc::new(Control { socket, process, ended, servers })))
+        Ok(Self(Arc::new(Control {
+            socket: Mutex::new(ours),
+            process,
+            ended,
+            servers: Arc::default(),
+            handed_over: AtomicU64::new(0),
+            is_lost: AtomicBool::new(false),
+        })))
     }
 
     async fn begin(
@@ -112,10 +132,17 @@ impl Keeper {
             _ => return Err(lost()),
         }
         let (sender, seen) = watch::channel(Seen::default());
-        let servers = Arc::clone(&self.0.servers);
-        let reading = tokio::spawn(async move { follow(reader, &sender, &servers).await });
-        let reading = reading.abort_handle();
-        Ok(Arc::new(Kept { orders: ours, seen, reading, _keeper: Arc::clone(&self.0) }))
+        let counted = Arc::new(Counted {
+            servers: Arc::clone(&self.0.servers),
+            is_one: AtomicBool::new(true),
+        });
+        let reading = tokio::spawn({
+            let counted = Arc::clone(&counted);
+            async move { follow(reader, &sender, &counted).await }
+        });
+        let (reading, is_over) = (reading.abort_handle(), AtomicBool::new(false));
+        let keeper = Arc::clone(&self.0);
+        Ok(Arc::new(Kept { orders: ours, seen, reading, counted, is_over, keeper }))
     }
 }
 
@@ -127,13 +154,19 @@ impl Spawner for Keeper {
 
 impl Drop for Control {
     fn drop(&mut self) {
-        let socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = self.servers.load(Ordering::Relaxed);
+        let patience = Duration::from_millis(self.handed_over.load(Ordering::Relaxed));
+        let is_told = patience.is_zero() || frame::send_patience(&mut socket, patience).is_ok();
         // Its end is what the keeper waits for; a socket that is gone already says the same.
         socket.shutdown(std::net::Shutdown::Both).unwrap_or_default();
-        if self.servers.load(Ordering::Relaxed) == 0 {
+        let is_fine = match (left, patience) {
             // There is nothing that it would have to end.
-            pidfd_send_signal(&self.ended, Signal::KILL).unwrap_or_default();
-        } else if !self.ends_in_order() {
+            (0, Duration::ZERO) => return self.kill(),
+            (0, _) => is_told && self.goes_on(),
+            _ => !self.is_lost.load(Ordering::Relaxed) && self.ends_in_order(),
+        };
+        if !is_fine {
             self.end_all();
         }
     }
@@ -150,6 +183,16 @@ impl Control {
                 Ok(Some((_, status))) if status.exit_status() == Some(0))
     }
 
+    /// Whether the keeper is there and not stopped.
+    fn goes_on(&self) -> bool {
+        let options = WaitOptions::NOHANG | WaitOptions::UNTRACED;
+        matches!(waitpid(Some(self.process), options), Ok(None))
+    }
+
+    fn kill(&self) {
+        pidfd_send_signal(&self.ended, Signal::KILL).unwrap_or_default();
+    }
+
     /// The keeper was stopped or killed: ends it, what is below it, and what came to us from it.
     fn end_all(&self) {
         let limit = Instant::now() + KILLING;
@@ -157,7 +200,7 @@ impl Control {
             let below = Descendants::of(self.process);
             below.signal(Signal::STOP);
             below.signal(Signal::KILL);
-            pidfd_send_signal(&self.ended, Signal::KILL).unwrap_or_default();
+            self.kill();
             while matches!(wait(WaitOptions::NOHANG), Ok(Some(_))) {}
             if BEFRIENDED.load(Ordering::Relaxed) {
                 // Whose the others are cannot be told.
@@ -180,6 +223,23 @@ struct Seen {
     exit: Option<Exit>,
     /// Nothing of it is left.
     gone: bool,
+    /// Its keeper sees to its end.
+    taken_over: bool,
+}
+
+/// One of the servers of which something may be left.
+#[derive(Debug)]
+struct Counted {
+    servers: Arc<AtomicUsize>,
+    is_one: AtomicBool,
+}
+
+impl Counted {
+    fn no_longer(&self) {
+        if self.is_one.swap(false, Ordering::Relaxed) {
+            self.servers.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
 }
 
 /// A server and everything it started.
@@ -188,15 +248,29 @@ struct Kept {
     orders: UnixStream,
     seen: watch::Receiver<Seen>,
     reading: AbortHandle,
+    counted: Arc<Counted>,
+    /// It was handed over: it is ended no more from here.
+    is_over: AtomicBool,
     /// Waits for the keeper's end after this one's.
-    _keeper: Arc<Control>,
+    keeper: Arc<Control>,
 }
 
 impl Kept {
     fn order(&self, order: Order) {
-        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-        // A keeper that is gone has nothing left to end.
-        rustix::net::send(&self.orders, &[order.byte()], flags).unwrap_or_default();
+        if !self.is_over.load(Ordering::Relaxed) {
+            // A keeper that is gone has nothing left to end.
+            order.send(&self.orders).unwrap_or_default();
+        }
+    }
+
+    async fn taken_over(&self, order: Order) -> io::Result<()> {
+        order.send(&self.orders)?;
+        let mut seen = self.seen.clone();
+        let taken = seen.wait_for(|seen| seen.taken_over || seen.gone);
+        match timeout(TAKING_OVER, taken).await {
+            Ok(Ok(_)) => Ok(()),
+            _ => Err(lost()),
+        }
     }
 }
 
@@ -204,6 +278,9 @@ impl ServerProcess for Kept {
     fn wait(&self) -> Waiting<'_> {
         let mut seen = self.seen.clone();
         Box::pin(async move {
+            if self.keeper.is_lost.load(Ordering::Relaxed) {
+                return Err(lost());
+            }
             let known = seen.wait_for(|seen| seen.exit.is_some() || seen.gone).await;
             known.ok().and_then(|seen| seen.exit).ok_or_else(lost)
         })
@@ -224,6 +301,22 @@ impl ServerProcess for Kept {
     fn release(&self) {
         self.kill();
     }
+
+    fn hand_over(&self, outputs: [OwnedFd; 2], grace: Grace) -> HandingOver<'_> {
+        Box::pin(async move {
+            let order = Order::TakeOver { outputs: outputs.into(), grace };
+            if let Err(error) = self.taken_over(order).await {
+                self.keeper.is_lost.store(true, Ordering::Relaxed);
+                return Err(error);
+            }
+            self.is_over.store(true, Ordering::Relaxed);
+            let time = grace.stdin_closed.saturating_add(grace.terminated).saturating_add(PATIENCE);
+            let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+            self.keeper.handed_over.fetch_max(millis, Ordering::Relaxed);
+            self.counted.no_longer();
+            Ok(true)
+        })
+    }
 }
 
 impl Drop for Kept {
@@ -234,14 +327,18 @@ impl Drop for Kept {
     }
 }
 
-async fn follow(mut reader: frame::Reader, seen: &watch::Sender<Seen>, servers: &AtomicUsize) {
+async fn follow(mut reader: frame::Reader, seen: &watch::Sender<Seen>, counted: &Counted) {
     while let Ok(Some(report)) = reader.next().await {
-        if let Report::Ended { status, alone } = report {
-            if alone {
-                servers.fetch_sub(1, Ordering::Relaxed);
+        match report {
+            Report::Ended { status, alone } => {
+                if alone {
+                    counted.no_longer();
+                }
+                let exit = Exit::from(ExitStatus::from_raw(status));
+                seen.send_modify(|seen| (seen.exit, seen.gone) = (Some(exit), alone));
             }
-            let exit = Exit::from(ExitStatus::from_raw(status));
-            seen.send_modify(|seen| *seen = Seen { exit: Some(exit), gone: alone });
+            Report::TakenOver => seen.send_modify(|seen| seen.taken_over = true),
+            Report::Started | Report::Refused(_) => {}
         }
     }
     seen.send_modify(|seen| seen.gone = true);

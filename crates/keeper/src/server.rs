@@ -1,6 +1,6 @@
 //! The keeper of one server: its parent, and that of every orphan it leaves.
 
-use std::io::{self, Read as _};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
@@ -14,7 +14,7 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, getpid, pidfd_open, set_child_subreaper, wait,
 };
 
-use crate::frame::{Order, Report, Request};
+use crate::frame::{Order, Orders, Report, Request};
 
 /// From the loss of who used the server to SIGKILL.
 const GRACE: Duration = Duration::from_millis(300);
@@ -28,7 +28,9 @@ struct Kept {
     server: Pid,
     ends: OwnedFd,
     /// Orders in, reports out; `None` when nobody is there any more.
-    socket: Option<UnixStream>,
+    orders: Option<Orders>,
+    /// What the server still writes, once nobody else reads it.
+    outputs: Vec<OwnedFd>,
     /// How the server ended.
     status: Option<i32>,
     told: bool,
@@ -38,7 +40,12 @@ struct Kept {
 #[derive(Clone, Copy)]
 enum Phase {
     Running,
-    /// Asked to end by itself until then.
+    /// Its stdin is closed: it may end by itself until then, and after SIGTERM for so long.
+    Leaving {
+        until: Instant,
+        terminated: Duration,
+    },
+    /// Asked to end until then.
     Ending(Instant),
     Killing,
 }
@@ -77,8 +84,9 @@ pub(crate) fn keep(request: Request) -> u8 {
     };
     // Who is not there to read it shows it by closing the socket.
     Report::Started.write(&mut socket).unwrap_or_default();
-    let (socket, status, told, phase) = (Some(socket), None, false, Phase::Running);
-    Kept { server, ends, socket, status, told, phase }.stay()
+    let orders = Some(Orders::new(socket));
+    let (outputs, status, told, phase) = (Vec::new(), None, false, Phase::Running);
+    Kept { server, ends, orders, outputs, status, told, phase }.stay()
 }
 
 impl Kept {
@@ -87,10 +95,17 @@ impl Kept {
             match self.phase {
                 Phase::Ending(limit) if Instant::now() >= limit => self.phase = Phase::Killing,
                 Phase::Killing => kill_all(),
-                Phase::Running | Phase::Ending(_) => {}
+                // What it left behind has no stdin that would end it.
+                Phase::Leaving { until, terminated }
+                    if Instant::now() >= until || self.status.is_some() =>
+                {
+                    self.terminate(terminated);
+                }
+                Phase::Running | Phase::Leaving { .. } | Phase::Ending(_) => {}
             }
             self.wait();
             self.obey();
+            self.outputs.retain(goes_on);
         }
         0
     }
@@ -120,48 +135,75 @@ impl Kept {
     /// Whether there is an end to tell.
     fn report(&mut self, alone: bool) -> bool {
         let Some(status) = self.status else { return false };
-        if let Some(socket) = &mut self.socket {
-            Report::Ended { status, alone }.write(socket).unwrap_or_default();
+        if let Some(orders) = &mut self.orders {
+            Report::Ended { status, alone }.write(&mut orders.socket).unwrap_or_default();
         }
         true
     }
 
     /// Until there is an order, the server ends, or it is time to look again.
     fn wait(&self) {
-        let mut waited = Vec::with_capacity(2);
-        if let Some(socket) = &self.socket {
-            waited.push(PollFd::new(socket, PollFlags::IN));
+        let mut waited = Vec::with_capacity(4);
+        if let Some(orders) = &self.orders {
+            waited.push(PollFd::new(&orders.socket, PollFlags::IN));
         }
+        waited.extend(self.outputs.iter().map(|output| PollFd::new(output, PollFlags::IN)));
         if self.status.is_none() {
             waited.push(PollFd::new(&self.ends, PollFlags::IN));
         }
-        let is_ending = self.status.is_some() || !matches!(self.phase, Phase::Running);
-        let limit = Timespec::try_from(if is_ending { SHORTLY } else { SELDOM }).ok();
+        let limit = match self.phase {
+            Phase::Running if self.status.is_none() => SELDOM,
+            Phase::Leaving { until, .. } if self.status.is_none() => {
+                until.saturating_duration_since(Instant::now())
+            }
+            _ => SHORTLY,
+        };
+        let limit = Timespec::try_from(limit).ok();
         // Interrupted or not: everything is looked at again.
         poll(&mut waited, limit.as_ref()).unwrap_or_default();
     }
 
     /// Does as it is told, and ends everything when nobody is left to tell it.
     fn obey(&mut self) {
-        let mut byte = [0];
-        while let Some(socket) = &mut self.socket {
-            match socket.read(&mut byte) {
-                Ok(1) => match Order::from_byte(u8::from_ne_bytes(byte)) {
-                    Some(Order::Terminate) => Descendants::of(getpid()).signal(Signal::TERM),
-                    Some(Order::Kill) | None => self.phase = Phase::Killing,
-                },
+        while let Some(orders) = &mut self.orders {
+            match orders.next() {
+                Ok(Some(Order::Terminate)) => Descendants::of(getpid()).signal(Signal::TERM),
+                Ok(Some(Order::Kill)) => self.phase = Phase::Killing,
+                Ok(Some(Order::TakeOver { outputs, grace })) => {
+                    self.outputs = outputs;
+                    self.outputs.retain(|pipe| rustix::io::ioctl_fionbio(pipe, true).is_ok());
+                    if matches!(self.phase, Phase::Running) {
+                        let (until, terminated) =
+                            (Instant::now() + grace.stdin_closed, grace.terminated);
+                        self.phase = Phase::Leaving { until, terminated };
+                    }
+                    Report::TakenOver.write(&mut orders.socket).unwrap_or_default();
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 _ => {
-                    self.socket = None;
+                    self.orders = None;
                     if matches!(self.phase, Phase::Running) {
                         // Its stdin is closed by now: a server with manners ends by itself.
-                        Descendants::of(getpid()).signal(Signal::TERM);
-                        self.phase = Phase::Ending(Instant::now() + GRACE);
+                        self.terminate(GRACE);
                     }
                 }
             }
         }
+    }
+
+    fn terminate(&mut self, grace: Duration) {
+        Descendants::of(getpid()).signal(Signal::TERM);
+        self.phase = Phase::Ending(Instant::now() + grace);
+    }
+}
+
+/// Whether there is more to come of a pipe that is read to nowhere.
+fn goes_on(output: &OwnedFd) -> bool {
+    let mut nowhere = [0; 4096];
+    match rustix::io::read(output, &mut nowhere) {
+        Ok(count) => count > 0,
+        Err(error) => matches!(error, Errno::AGAIN | Errno::INTR),
     }
 }
 

@@ -15,7 +15,7 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, getpid, pidfd_open, set_child_subreaper, wait,
 };
 
-use crate::frame::{Descriptors, Report, receive_request};
+use crate::frame::{Asked, Descriptors, Report, receive_request};
 use crate::server::keep;
 
 /// Between two looks at strays that were killed.
@@ -30,6 +30,7 @@ struct Zygote {
     spare: Option<PipeReader>,
     /// When the program went away.
     alone_since: Option<Instant>,
+    patience: Duration,
     keepers: Vec<(Pid, OwnedFd)>,
     /// A keeper died before its server: that is one of our children now.
     strays: bool,
@@ -39,7 +40,8 @@ struct Zygote {
 pub(crate) fn run(control: OwnedFd) -> u8 {
     let control = Some(UnixStream::from(control));
     let (spare, alone_since, keepers) = (None, None, Vec::new());
-    let mut zygote = Zygote { control, spare, alone_since, keepers, strays: false };
+    let patience = PATIENCE;
+    let mut zygote = Zygote { control, spare, alone_since, patience, keepers, strays: false };
     // Without it a keeper that is killed loses its server; everything else works.
     set_child_subreaper(Some(getpid())).unwrap_or_default();
     zygote.prepare();
@@ -48,7 +50,7 @@ pub(crate) fn run(control: OwnedFd) -> u8 {
         if zygote.strays {
             zygote.end_strays();
         }
-        if zygote.alone_since.is_some_and(|since| since.elapsed() > PATIENCE) {
+        if zygote.alone_since.is_some_and(|since| since.elapsed() > zygote.patience) {
             end_all();
         }
         if zygote.control.is_none() && !has_children {
@@ -129,9 +131,16 @@ impl Zygote {
             return;
         }
         let Some(control) = &mut self.control else { return };
-        let Ok(Some(request)) = receive_request(control) else {
-            (self.control, self.alone_since) = (None, Some(Instant::now()));
-            return;
+        let request = match receive_request(control) {
+            Ok(Some(Asked::Start(request))) => request,
+            Ok(Some(Asked::Patience(patience))) => {
+                self.patience = patience;
+                return;
+            }
+            _ => {
+                (self.control, self.alone_since) = (None, Some(Instant::now()));
+                return;
+            }
         };
         let answer = socket_of(&request.descriptors);
         let forked = plenipo_launch::fork_again(move || keep(request));
@@ -143,7 +152,7 @@ impl Zygote {
 
 /// Waits for the first request and keeps its server.
 fn keep_first(mut control: UnixStream, taken: PipeWriter) -> u8 {
-    let Ok(Some(request)) = receive_request(&mut control) else { return 0 };
+    let Ok(Some(Asked::Start(request))) = receive_request(&mut control) else { return 0 };
     drop((control, taken));
     keep(request)
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use plenipo_config::ConfigError;
 use plenipo_config::{HeaderValueSource, ServerConfig, ServerState, Template, TransportSettings};
 use plenipo_connect::ApprovalMode;
-use plenipo_connect::RestartPolicy;
+use plenipo_connect::{RestartPolicy, ShutdownPolicy};
 use plenipo_redact::{REDACTED, is_secret_header, redacted_url};
 use serde_json::{Value, json};
 
@@ -92,6 +92,7 @@ impl Row<'_> {
                     "tool_timeout_sec": server.tool_timeout.as_ref().map(Duration::as_secs_f64),
                     "tool_total_timeout_sec": server.tool_total_timeout.as_ref().map(Duration::as_secs_f64),
                     "restart": restart(server),
+                    "shutdown": shutdown(server),
                     "source": source(server.line),
                 })
             }
@@ -117,6 +118,14 @@ fn restart(server: &ServerConfig) -> Option<&'static str> {
     matches!(server.transport, TransportSettings::Stdio(_)).then_some(match server.restart {
         RestartPolicy::Never => "never",
         _ => "on-failure",
+    })
+}
+
+/// Likewise.
+fn shutdown(server: &ServerConfig) -> Option<&'static str> {
+    matches!(server.transport, TransportSettings::Stdio(_)).then_some(match server.shutdown {
+        ShutdownPolicy::Wait => "wait",
+        _ => "background",
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use plenipo_testkit::processes_with_marker;
+use plenipo_testkit::{Deadline, processes_with_marker};
 
 use crate::support::{Bench, data, python};
 
@@ -75,7 +75,8 @@ fn a_stubborn_server_is_ended_and_its_answer_comes_before_that() {
     let ran = bench.run(["call", "--config", &config, "case.hi"]);
     ran.expect(0);
     assert_eq!(ran.stdout, "hi\n");
-    assert!(processes_with_marker(&marker).is_empty());
+    let is_gone = || processes_with_marker(&marker).is_empty();
+    assert!(Deadline::poll_until(Duration::from_secs(20), is_gone));
 }
 
 /// Exit codes, input and output, temporary files, sockets and leftovers, by a driver that knows only the contract.

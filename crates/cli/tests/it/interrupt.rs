@@ -66,9 +66,10 @@ fn call_of_peer(
 fn the_first_interruption_cancels_at_the_server_and_the_second_ends_at_once() {
     for twice in [false, true] {
         let bench = Bench::new();
-        let Some(mut call) = call_of_peer(&bench, "silent", "F_STUBBORN = \"1\"", &[]) else {
-            return;
-        };
+        // Which waits for the server.
+        let waits = ["--verbose"];
+        let stubborn = "F_STUBBORN = \"1\"";
+        let Some(mut call) = call_of_peer(&bench, "silent", stubborn, &waits) else { return };
         let mut child =
             ChildGuard::new(call.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
         let log = || bench.fixture.read("log").unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Nothing that a local server starts is left, however the program ends.
 
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use plenipo_testkit::{ChildGuard, Deadline, PidGuard};
 
@@ -26,6 +26,11 @@ const MANNERS: [&str; 3] = [
 
 impl Tree {
     fn new(manner: &str) -> Option<Self> {
+        Self::with(manner, "")
+    }
+
+    /// `DONE` in the manner is a file that is not there yet; `keys` are more of the server's.
+    fn with(manner: &str, keys: &str) -> Option<Self> {
         use std::sync::atomic::{AtomicU32, Ordering};
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let python = python()?;
@@ -36,9 +41,10 @@ impl Tree {
         let script = manner
             .replace("PYTHON", &python)
             .replace("SERVER", &format!("{server} 6{mark}"))
-            .replace("MARK", &mark);
+            .replace("MARK", &mark)
+            .replace("DONE", &bench.fixture.join("done").display().to_string());
         let config = bench.configuration(&format!(
-            "[mcp_servers.peer]\ncommand = \"/bin/sh\"\nargs = [\"-c\", {script:?}]\n\
+            "[mcp_servers.peer]\ncommand = \"/bin/sh\"\nargs = [\"-c\", {script:?}]\n{keys}\n\
              [mcp_servers.peer.env]\nPYTHONDONTWRITEBYTECODE = \"1\"\nF_LOG = {:?}\n",
             bench.fixture.join("log").display().to_string()
         ));
@@ -134,11 +140,51 @@ fn a_killed_program_leaves_nothing() {
 #[test]
 fn a_finished_command_leaves_nothing_at_the_moment_it_ends() {
     for manner in MANNERS {
+        for (keys, options) in [("shutdown = \"wait\"", &[][..]), ("", &["--verbose"])] {
+            let Some(tree) = Tree::with(manner, keys) else { return };
+            let mut call = tree.call_with("line", options);
+            assert_eq!(ended(&mut call), Some(0), "{manner}");
+            assert_eq!(tree.alive(), [], "{manner}");
+        }
+    }
+}
+
+#[test]
+fn a_finished_command_leaves_nothing_for_long() {
+    for manner in MANNERS {
         let Some(tree) = Tree::new(manner) else { return };
         let mut call = tree.call("line");
         assert_eq!(ended(&mut call), Some(0), "{manner}");
-        assert_eq!(tree.alive(), [], "{manner}");
+        tree.assert_gone(manner);
     }
+}
+
+/// Nor for what it prints: nobody else holds the command's stdout.
+#[test]
+fn a_finished_command_does_not_wait_for_its_server() {
+    let stays = "PYTHON SERVER; exec sleep 6MARK";
+    let Some(tree) = Tree::new(stays) else { return };
+    let call = tree.bench.command(["call", "--config", &tree.config, "peer.line"]).output();
+    let alive = tree.alive();
+    assert_eq!(call.unwrap().status.code(), Some(0));
+    assert!(alive.iter().any(|(_, command)| command.contains("sleep")), "{alive:?}");
+    tree.assert_gone("it was asked to end");
+    let Some(tree) = Tree::new(stays) else { return };
+    let list = tree.bench.command(["tools", "peer", "--config", &tree.config]).output();
+    assert_eq!(list.unwrap().status.code(), Some(0));
+    assert!(!tree.alive().is_empty());
+    tree.assert_gone("it was asked to end after a listing");
+}
+
+/// More than a pipe holds.
+#[test]
+fn a_server_can_still_write_when_its_command_is_done() {
+    let writes = "PYTHON SERVER 6MARK; head -c 300000 /dev/zero >&2 && head -c 300000 /dev/zero && echo >DONE";
+    let Some(tree) = Tree::new(writes) else { return };
+    let mut call = tree.call("line");
+    assert_eq!(ended(&mut call), Some(0));
+    assert!(Deadline::poll_until(MANY, || tree.bench.fixture.exists("done")));
+    tree.assert_gone("it wrote and ended");
 }
 
 #[test]
@@ -183,14 +229,17 @@ const HOSTILE: &str = "setsid sh -c 'env -i sleep 6MARK & exit' & env -i sh -c '
 
 fn ends_in_time(sabotage: &str, code: i32) {
     let Some(tree) = Tree::new(&HOSTILE.replace("SABOTAGE", sabotage)) else { return };
+    let begun = Instant::now();
     let mut call = tree.call_with("silent", &["--timeout", "3s"]);
     assert_eq!(ended(&mut call), Some(code), "{sabotage}");
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(6), "{sabotage}: {took:?}");
     assert_eq!(tree.alive(), [], "{sabotage}");
 }
 
 #[test]
 fn a_server_that_stops_its_keeper_holds_nobody_past_the_timeout() {
-    for sabotage in ["kill -STOP $PPID", "kill -STOP $PPID $above"] {
+    for sabotage in ["kill -STOP $PPID", "kill -STOP $above", "kill -STOP $PPID $above"] {
         ends_in_time(sabotage, 124);
     }
 }

@@ -36,6 +36,7 @@ max_error_bytes = 1024
 max_questions = 9
 tool_total_timeout_sec = 60
 restart = "never"
+shutdown = "wait"
 enabled_tools = ["a", "b"]
 disabled_tools = ["b"]
 default_tools_approval_mode = "writes"
@@ -159,6 +160,8 @@ fn a_fault_names_file_line_key_and_the_nearest_known_key() {
         "command = \"x\"\nrestart = \"always\"",
         "command = \"x\"\nrestart = true",
         "url = \"https://x\"\nrestart = \"never\"",
+        "command = \"x\"\nshutdown = \"later\"",
+        "url = \"https://x\"\nshutdown = \"wait\"",
         "command = \"x\"\nstartup_timeout_ms = 1.5",
         "command = \"x\"\nurl = \"https://x\"",
         "command = \"x\"\nbearer_token = \"secret\"",
@@ -355,6 +358,7 @@ fn limits_and_the_restart_policy_reach_the_connection() {
     assert_eq!(files.tool_timeout.as_secs(), 10);
     assert_eq!(files.tool_total_timeout.map(|limit| limit.as_secs()), Some(60));
     assert_eq!(files.restart, plenipo_connect::RestartPolicy::Never);
+    assert_eq!(files.shutdown, plenipo_connect::ShutdownPolicy::Wait);
     let off = options_of("off");
     assert_eq!(off.tool_total_timeout, None);
     assert_eq!(off.restart, plenipo_connect::RestartPolicy::OnFailure);

@@ -64,8 +64,10 @@ impl Backing {
         }
     }
 
-    pub(super) async fn shut_down(&self, peer: &Peer, grace: Grace) -> ShutdownReport {
+    /// Ends it; a process by who outlives this program, if `hand_over` and there is somebody.
+    pub(super) async fn end(&self, peer: &Peer, grace: Grace, hand_over: bool) -> ShutdownReport {
         match self {
+            Self::Process { monitor, .. } if hand_over => monitor.hand_over(grace).await,
             Self::Process { monitor, .. } => monitor.shut_down(grace).await,
             Self::Http(HttpBacking(link)) => {
                 peer.close(Closed { fault: Fault::ShutDown, stderr_tail: Vec::new() });

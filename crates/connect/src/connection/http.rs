@@ -60,7 +60,7 @@ pub(super) async fn connect(
         Err(fault) => {
             let fault = connect.explain(fault).await;
             let error = to_error(&peer.name, Operation::Start, fault, &launched.backing);
-            launched.backing.shut_down(&peer, connect.options.grace).await;
+            launched.backing.end(&peer, connect.options.grace, false).await;
             Err(error)
         }
     }

@@ -86,6 +86,7 @@ impl Start<'_> {
         let peer = Arc::new(peer.answering(self.options.input.clone()));
         let tail = Arc::new(Tail::default());
         let limit = self.options.max_message_bytes;
+        let outputs = [stdout.clone(), stderr.clone()];
         let reader = tokio::spawn({
             let peer = Arc::clone(&peer);
             async move { peer::read(&peer, stdout, limit).await }
@@ -94,8 +95,8 @@ impl Start<'_> {
             let (peer, tail) = (Arc::clone(&peer), Arc::clone(&tail));
             async move { read_stderr(stderr, &tail, &peer.name, &*peer.observer).await }
         });
-        let monitor =
-            Monitor { process, peer: Arc::clone(&peer), tail: Arc::clone(&tail), reader, stderr };
+        let (watched, said) = (Arc::clone(&peer), Arc::clone(&tail));
+        let monitor = Monitor { process, peer: watched, tail: said, outputs, reader, stderr };
         let monitor = monitor.start();
         Ok(Launched { peer, backing: Backing::Process { tail, monitor } })
     }
@@ -152,6 +153,6 @@ impl Start<'_> {
     }
 
     async fn end(&self, launched: &Launched) -> ShutdownReport {
-        launched.backing.shut_down(&launched.peer, self.options.grace).await
+        launched.backing.end(&launched.peer, self.options.grace, false).await
     }
 }

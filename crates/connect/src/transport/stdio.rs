@@ -5,6 +5,8 @@ mod brief;
 mod exit;
 mod group;
 mod monitor;
+mod output;
+pub(crate) mod space;
 mod spawner;
 mod tail;
 mod tree;
@@ -25,7 +27,10 @@ pub use exit::Exit;
 pub(crate) use group::Group;
 pub use monitor::ShutdownReport;
 pub(crate) use monitor::{Monitor, MonitorHandle};
-pub use spawner::{ProcessGroups, ServerProcess, ServerStreams, Spawner, Spawning, Waiting};
+pub(crate) use output::Output;
+pub use spawner::{
+    HandingOver, ProcessGroups, ServerProcess, ServerStreams, Spawner, Spawning, Waiting,
+};
 pub(crate) use tail::{Tail, read_stderr};
 pub use tree::Descendants;
 
@@ -122,8 +127,7 @@ impl StdioCommand {
                 stderr: their_stderr.into(),
             };
             let stdin = pipe::Sender::from_owned_fd(stdin.into())?;
-            let stdout = pipe::Receiver::from_owned_fd(stdout.into())?;
-            let stderr = pipe::Receiver::from_owned_fd(stderr.into())?;
+            let (stdout, stderr) = (Output::new(stdout.into())?, Output::new(stderr.into())?);
             let process = spawner.spawn(self, streams).await?;
             Ok(Running { stdin, stdout, stderr, process })
         };
@@ -188,8 +192,8 @@ impl StdioCommand {
 /// A server that was started, and our ends of its streams.
 pub(crate) struct Running {
     pub(crate) stdin: pipe::Sender,
-    pub(crate) stdout: pipe::Receiver,
-    pub(crate) stderr: pipe::Receiver,
+    pub(crate) stdout: Output,
+    pub(crate) stderr: Output,
     pub(crate) process: Arc<dyn ServerProcess>,
 }
 

@@ -10,7 +10,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{Exit, ServerProcess, Tail};
+use super::{Exit, Output, ServerProcess, Tail};
 use crate::error::Fault;
 use crate::options::Grace;
 use crate::peer::Peer;
@@ -33,6 +33,15 @@ pub struct ShutdownReport {
     pub terminated: bool,
     /// SIGKILL was needed.
     pub killed: bool,
+    /// Who keeps servers sees to the rest: how it ended is not known here.
+    pub handed_over: bool,
+}
+
+/// How a server is to be ended.
+#[derive(Debug, Clone, Copy)]
+enum Wish {
+    Ladder(Grace),
+    HandOver(Grace),
 }
 
 /// The task's state.
@@ -41,6 +50,7 @@ pub(crate) struct Monitor {
     pub(crate) process: Arc<dyn ServerProcess>,
     pub(crate) peer: Arc<Peer>,
     pub(crate) tail: Arc<Tail>,
+    pub(crate) outputs: [Output; 2],
     pub(crate) reader: JoinHandle<()>,
     pub(crate) stderr: JoinHandle<()>,
 }
@@ -49,7 +59,7 @@ pub(crate) struct Monitor {
 #[derive(Debug)]
 pub(crate) struct MonitorHandle {
     process: Arc<dyn ServerProcess>,
-    request: Mutex<Option<oneshot::Sender<Grace>>>,
+    request: Mutex<Option<oneshot::Sender<Wish>>>,
     report: watch::Receiver<Option<ShutdownReport>>,
 }
 
@@ -65,7 +75,7 @@ impl Monitor {
         MonitorHandle { process, request: Mutex::new(Some(request)), report }
     }
 
-    async fn run(mut self, requested: oneshot::Receiver<Grace>) -> ShutdownReport {
+    async fn run(mut self, requested: oneshot::Receiver<Wish>) -> ShutdownReport {
         // If the runtime goes away, this future is dropped and the server with it.
         let _kill_on_drop = KillOnDrop(Arc::clone(&self.process));
         let mut report = ShutdownReport::default();
@@ -79,7 +89,8 @@ impl Monitor {
             }
             request = requested => {
                 match request {
-                    Ok(grace) => self.climb(grace, &mut report).await,
+                    Ok(Wish::Ladder(grace)) => self.climb(grace, &mut report).await,
+                    Ok(Wish::HandOver(grace)) => self.hand_over(grace, &mut report).await,
                     Err(_) => self.kill(&mut report).await,
                 }
                 self.close_peer(Fault::ShutDown);
@@ -122,6 +133,26 @@ impl Monitor {
         Some(exit)
     }
 
+    /// Lets who outlives this program climb, if there is somebody.
+    async fn hand_over(&mut self, grace: Grace, report: &mut ShutdownReport) {
+        self.peer.close_input().await;
+        let [stdout, stderr] = &self.outputs;
+        let handed = match (stdout.copy(), stderr.copy()) {
+            (Ok(stdout), Ok(stderr)) => self.process.hand_over([stdout, stderr], grace).await,
+            _ => Ok(false),
+        };
+        match handed {
+            Ok(true) => {
+                report.handed_over = true;
+                // Who has it reads the rest.
+                self.reader.abort();
+                self.stderr.abort();
+            }
+            Ok(false) => self.climb(grace, report).await,
+            Err(_) => self.kill(report).await,
+        }
+    }
+
     async fn climb(&mut self, grace: Grace, report: &mut ShutdownReport) {
         self.peer.close_input().await;
         report.exit = self.exit_within(grace.stdin_closed).await;
@@ -162,10 +193,19 @@ impl Monitor {
 impl MonitorHandle {
     /// Asks for the ladder and waits for its end; later calls wait for the same end.
     pub(crate) async fn shut_down(&self, grace: Grace) -> ShutdownReport {
+        self.end(Wish::Ladder(grace)).await
+    }
+
+    /// The same, and who keeps servers climbs the ladder, if there is somebody.
+    pub(crate) async fn hand_over(&self, grace: Grace) -> ShutdownReport {
+        self.end(Wish::HandOver(grace)).await
+    }
+
+    async fn end(&self, wish: Wish) -> ShutdownReport {
         let request = self.request.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(request) = request {
             // Refused when the process is already gone: its report is there or about to be.
-            request.send(grace).ok();
+            request.send(wish).ok();
         }
         let mut report = self.report.clone();
         match report.wait_for(Option::is_some).await {

@@ -20,6 +20,7 @@ use tokio::sync::Mutex;
 
 use super::tree::Descendants;
 use super::{Exit, Group, StdioCommand};
+use crate::options::Grace;
 
 /// The server's ends of its three streams.
 #[derive(Debug)]
@@ -66,7 +67,20 @@ pub trait ServerProcess: Send + Sync + fmt::Debug {
 
     /// Nothing more is wanted of it: kills what is left and signals nobody after that.
     fn release(&self);
+
+    /// Leaves the rest of its end to somebody who outlives this program. Its stdin is closed; whoever takes it reads
+    /// what it still writes to `outputs`, stdout and stderr, and ends it after `grace`, in the same steps. When this
+    /// is true, [`kill`](Self::kill), [`release`](Self::release) and dropping it do nothing any more.
+    ///
+    /// An error means that who keeps it does not answer: it has to be killed. The default is false.
+    fn hand_over(&self, outputs: [OwnedFd; 2], grace: Grace) -> HandingOver<'_> {
+        let _ = (outputs, grace);
+        Box::pin(std::future::ready(Ok(false)))
+    }
 }
+
+/// Handing a server over: true when somebody else sees to its end from now on, false when nobody does that.
+pub type HandingOver<'a> = Pin<Box<dyn Future<Output = io::Result<bool>> + Send + 'a>>;
 
 /// Starts servers as children of this process, each the leader of a process group.
 #[derive(Debug, Clone, Copy, Default)]
