@@ -9,10 +9,11 @@ use std::io::{self, Write};
 use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::OrdinaryUser;
+use crate::{Deadline, OrdinaryUser};
 
 /// A tree under `/var/tmp/plenipo-…`, mode 0755, removed on drop even when it holds read-only
 /// directories. Everything made through it belongs to the fixture's owner.
@@ -188,6 +189,9 @@ impl Fixture {
     }
 }
 
+/// More than a server is given.
+const LAST_WORDS: Duration = Duration::from_secs(10);
+
 impl Default for Fixture {
     fn default() -> Self {
         Self::new()
@@ -196,9 +200,16 @@ impl Default for Fixture {
 
 impl Drop for Fixture {
     fn drop(&mut self) {
-        make_removable(&self.path);
-        if let Some(directory) = self.directory.take()
-            && let Err(error) = directory.close()
+        let Some(directory) = self.directory.take() else { return };
+        let path = directory.keep();
+        let mut removed = Ok(());
+        // A server that is still ending may write its last words here.
+        Deadline::poll_until(LAST_WORDS, || {
+            make_removable(&path);
+            removed = fs::remove_dir_all(&path);
+            removed.is_ok() || std::thread::panicking()
+        });
+        if let Err(error) = removed
             && !std::thread::panicking()
         {
             panic!("a fixture could not be removed: {error}");

@@ -85,7 +85,7 @@ impl Answering<'_> {
         if !self.request.is_post {
             return self.write(b"HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\n\r\n");
         }
-        let (Some(id), Some(method)) = (body.get("id"), body["method"].as_str()) else {
+        let (Some(id), Some(method)) = (body.get("id"), at(body, &["method"]).as_str()) else {
             return self.write(b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n");
         };
         let modern = self.request.path.starts_with("/modern/");
@@ -101,8 +101,8 @@ impl Answering<'_> {
             "tools/list" => self.result(id, &json!({
                 "tools": [{"name": "echo", "inputSchema": {"type": "object"}}],
             })),
-            "tools/call" => self.call(id, &body["params"]),
-            "subscriptions/listen" if modern => self.listen(id, &body["params"]),
+            "tools/call" => self.call(id, at(body, &["params"])),
+            "subscriptions/listen" if modern => self.listen(id, at(body, &["params"])),
             _ => self.json(&json!({
                 "jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "Method not found"},
             })),
@@ -110,7 +110,7 @@ impl Answering<'_> {
     }
 
     fn call(&mut self, id: &Value, params: &Value) -> io::Result<()> {
-        let argument = |name: &str| &params["arguments"][name];
+        let argument = |name: &str| at(params, &["arguments", name]);
         let result = json!({"content": [{"type": "text", "text": argument("token")}]});
         let answer = json!({"jsonrpc": "2.0", "id": id, "result": result});
         match argument("manner").as_str().unwrap_or("plain") {
@@ -139,7 +139,7 @@ impl Answering<'_> {
                 self.json(&answer)
             }
             "progress" => {
-                let token = &params["_meta"]["progressToken"];
+                let token = at(params, &["_meta", "progressToken"]);
                 let step = |step| {
                     json!({"jsonrpc": "2.0", "method": "notifications/progress",
                         "params": {"progressToken": token, "progress": step, "total": 50}})
@@ -165,7 +165,7 @@ impl Answering<'_> {
         )?;
         let acknowledged = json!({
             "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
-            "params": {"_meta": {SUBSCRIPTION: id}, "notifications": params["notifications"]},
+            "params": {"_meta": {SUBSCRIPTION: id}, "notifications": at(params, &["notifications"])},
         });
         self.write(format!("data: {acknowledged}\n\n").as_bytes())?;
         self.lock_listens().push((self.request.path.clone(), id.clone(), stream));
@@ -229,6 +229,12 @@ impl Answering<'_> {
     fn lock_listens(&self) -> std::sync::MutexGuard<'_, Vec<(String, Value, TcpStream)>> {
         self.listens.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// `null` where there is none.
+fn at<'v>(value: &'v Value, names: &[&str]) -> &'v Value {
+    let step = |value: &'v Value, name: &&str| value.get(*name);
+    names.iter().try_fold(value, step).unwrap_or(&Value::Null)
 }
 
 fn ended() -> io::Error {
