@@ -196,7 +196,7 @@ fn a_long_answer_is_whole_for_a_slow_reader_and_no_fault_for_one_that_leaves() {
     stdout.read_exact(&mut read).unwrap();
     // Nothing is read until the program would have ended, if it did not wait for its reader.
     let stopped = || slow.try_wait().unwrap().is_some();
-    assert!(!plenipo_testkit::Deadline::poll_until(Duration::from_secs(1), stopped));
+    assert!(!Deadline::poll_until(Duration::from_secs(1), stopped));
     stdout.read_to_end(&mut read).unwrap();
     assert!(slow.wait().unwrap().success());
     assert!(read == whole.as_bytes(), "{} of {}", read.len(), whole.len());
