@@ -62,6 +62,11 @@ impl Audit {
         Ok(Self { file: file.transpose()?, begun: Instant::now() })
     }
 
+    /// The call is made once more, from now on.
+    pub(crate) fn begin_again(&mut self) {
+        self.begun = Instant::now();
+    }
+
     /// Records one call.
     pub(crate) fn record(
         &mut self,

@@ -51,7 +51,7 @@ pub(crate) fn run(global: &Global, arguments: CallArguments) -> Result<ExitCode,
     let person = Person::at_terminal();
     let answers = Arc::new(Answers::new(person.clone(), Given::read(&arguments.input)?));
     // Before the authority is worked out: the file is protected like the configuration.
-    let audit = Audit::open(settings.audit_file())?;
+    let mut audit = Audit::open(settings.audit_file())?;
     let choice = ProfileChoice {
         name: arguments.profile.as_deref(),
         directory: arguments.directory.as_deref(),
@@ -75,6 +75,8 @@ pub(crate) fn run(global: &Global, arguments: CallArguments) -> Result<ExitCode,
         person,
         answers,
         decided: Arc::default(),
+        turned_away: OnceLock::new(),
+        is_repeated: false,
         state: in_force.as_ref().map(|own| authority::capture(&own.state)).transpose()?,
         directory,
         global,
@@ -91,18 +93,25 @@ pub(crate) fn run(global: &Global, arguments: CallArguments) -> Result<ExitCode,
             None => "no sandbox policy is sent".to_owned(),
         });
     }
-    let outcome = run_to_end(call.perform(&settings, audit, keeper));
-    match (outcome, call.person.clone()) {
-        // The server turned the call away unread, so that it may be made once more.
-        (Err(failure), Some(person)) if failure.code() == Code::SignIn => {
-            let server = call.target.server.name.as_str();
-            if !sign_in::offer(&settings, &person, server, &failure)? {
-                return Err(failure);
+    let outcome = run_to_end(call.perform(&settings, &mut audit, keeper));
+    match (outcome, call.turned_away.take()) {
+        (Err(failure), Some(authority)) => {
+            let person = call.person.clone();
+            let signed_in = match person {
+                Some(person) => run_to_end(call.sign_in(&settings, &person, &failure)),
+                None => Ok(false),
+            };
+            if !matches!(signed_in, Ok(true)) {
+                // It is not made again: this is how it ended.
+                audit.record(call.names(), authority, None, Ending::Failed(Code::SignIn))?;
+                return Err(signed_in.err().unwrap_or(failure));
             }
             // The time of a sign-in is the person's.
             call.limit = TimeLimit::starting_now(call.arguments.timeout);
+            audit.begin_again();
             let keeper = call.target.server.start_keeper();
-            run_to_end(call.perform(&settings, Audit::open(settings.audit_file())?, keeper))
+            call.is_repeated = true;
+            run_to_end(call.perform(&settings, &mut audit, keeper))
         }
         (outcome, _) => outcome,
     }
@@ -132,6 +141,10 @@ struct Call<'a> {
     /// What servers are answered with.
     answers: Arc<Answers>,
     decided: Arc<OnceLock<ApprovalDecision>>,
+    /// Under which authority the server turned it away unread for want of a sign-in, which somebody is here to mend.
+    /// It is recorded when it is made once more, or not.
+    turned_away: OnceLock<Option<String>>,
+    is_repeated: bool,
     arguments: CallArguments,
     target: Target,
     /// Absent when the server's environment is not selected or has no policy.
@@ -151,11 +164,11 @@ impl Call<'_> {
     async fn perform(
         &self,
         settings: &Settings,
-        mut audit: Audit,
+        audit: &mut Audit,
         keeper: Option<Option<Keeper>>,
     ) -> Result<ExitCode, Failure> {
         let mut interruption = Interruption::new()?;
-        let (server, tool) = self.names();
+        let (server, _) = self.names();
         let part = format!("start server `{server}`");
         let started = tokio::select! {
             started = self.limit.hold(&part, self.connect(settings, keeper)) => started,
@@ -164,7 +177,7 @@ impl Call<'_> {
         let connection = match started {
             Ok(connection) => connection,
             Err(failure) => {
-                audit.record((server, tool), None, None, Ending::Failed(failure.code()))?;
+                self.record(audit, None, Ending::Failed(failure.code()))?;
                 return Err(failure);
             }
         };
@@ -172,15 +185,14 @@ impl Call<'_> {
             && let Err(refused) = confined::check_nesting(settings, &connection)
         {
             connection.shut_down().await;
-            audit.record(self.names(), None, None, Ending::Failed(refused.code()))?;
+            self.record(audit, None, Ending::Failed(refused.code()))?;
             return Err(refused);
         }
         // Captured when the call is accepted; nothing below can change it.
         let authority = connection.capture(self.state.clone()).await;
         let digest = authority.digest().to_string();
         let outcome = self.call_until(&mut interruption, &connection, authority).await;
-        let decided = self.decided.get().map(|decision| decision.name());
-        let recorded = audit.record((server, tool), Some(digest), decided, ending(&outcome));
+        let recorded = self.record(audit, Some(digest), ending(&outcome));
         for key in self.answers.unused() {
             terminal::warn(&format!("the server asked for no input `{key}`"));
         }
@@ -201,6 +213,37 @@ impl Call<'_> {
             (printed, _) = async { tokio::join!(printing, connection.leave()) } => {
                 recorded.and(printed).map(|()| code)
             }
+            code = interruption.wait() => Err(interrupted(code)),
+        }
+    }
+
+    /// Records how it ended, unless it may be made once more.
+    fn record(
+        &self,
+        audit: &mut Audit,
+        authority: Option<String>,
+        ending: Ending,
+    ) -> Result<(), Failure> {
+        let may_repeat = self.person.is_some() && !self.is_repeated;
+        if may_repeat && matches!(ending, Ending::Failed(Code::SignIn)) {
+            self.turned_away.get_or_init(|| authority);
+            return Ok(());
+        }
+        let decided = self.decided.get().map(|decision| decision.name());
+        audit.record(self.names(), authority, decided, ending)
+    }
+
+    /// Offers the sign-in that the call wants; whether there is one now.
+    async fn sign_in(
+        &self,
+        settings: &Settings,
+        person: &Arc<Person>,
+        failure: &Failure,
+    ) -> Result<bool, Failure> {
+        let mut interruption = Interruption::new()?;
+        let server = self.target.server.name.as_str();
+        tokio::select! {
+            offered = sign_in::offer(settings, person, server, failure) => offered,
             code = interruption.wait() => Err(interrupted(code)),
         }
     }

@@ -33,6 +33,9 @@ struct Row {
 /// Starts all of them at once; one that fails is a row with its reason.
 pub(crate) fn run(global: &Global) -> Result<ExitCode, Failure> {
     let settings = Settings::load(global.config.as_deref())?;
+    for warning in settings.warnings() {
+        terminal::warn(warning);
+    }
     let wanted = Reachable::all(&settings);
     runtime()?.block_on(async {
         let listed = list(global, &settings, wanted, None).await?;

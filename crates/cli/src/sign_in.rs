@@ -1,4 +1,4 @@
-//! `plenipo login` and `plenipo logout`, and the offer to sign in where a call needs it.
+//! `plenipo login` and `plenipo logout`, and the offer to sign in where a command needs it.
 
 mod browser;
 mod device;
@@ -102,7 +102,7 @@ async fn sign_in(
 
 /// Offers a sign-in to the person at the terminal whose command failed for want of one; whether there
 /// is one now.
-pub(crate) fn offer(
+pub(crate) async fn offer(
     settings: &Settings,
     person: &Arc<Person>,
     server: &str,
@@ -113,22 +113,16 @@ pub(crate) fn offer(
         target.settings.scopes = Some(scopes.clone());
     }
     let vault = credentials::vault(settings);
-    runtime()?.block_on(async {
-        let mut talk = person.talk().await;
-        talk.say(&format!(
-            "{} {}",
-            terminal::stderr().yellow("sign-in needed:"),
-            failure.message()
-        ));
-        let question = format!("Sign in to `{}` now? [Y]es, [n]o: ", target.name);
-        if talk.choose(&question, &["yes", "no"], Some("yes")).await != Some("yes") {
-            return Ok(false);
-        }
-        let way = Way::Browser { open: true };
-        let record = sign_in(&target, &vault, way, Pasted::of(talk)).await?;
-        target.tell_signed_in(&record, &vault);
-        Ok(true)
-    })
+    let mut talk = person.talk().await;
+    talk.say(&format!("{} {}", terminal::stderr().yellow("sign-in needed:"), failure.message()));
+    let question = format!("Sign in to `{}` now? [Y]es, [n]o: ", target.name);
+    if talk.choose(&question, &["yes", "no"], Some("yes")).await != Some("yes") {
+        return Ok(false);
+    }
+    let way = Way::Browser { open: true };
+    let record = sign_in(&target, &vault, way, Pasted::of(talk)).await?;
+    target.tell_signed_in(&record, &vault);
+    Ok(true)
 }
 
 /// Gives the tokens of a server back, and forgets them.

@@ -10,11 +10,12 @@ use serde::Serialize;
 
 use crate::arguments::{Global, ToolsArguments};
 use crate::call::InputSchema;
-use crate::failure::Failure;
+use crate::failure::{Code, Failure};
+use crate::person::Person;
 use crate::reach::{Host, Reachable, Unreachable};
 use crate::serve::runtime;
 use crate::settings::Settings;
-use crate::{env, terminal};
+use crate::{env, sign_in, terminal};
 
 /// One server's tools, or why there are none.
 pub(crate) struct Listed {
@@ -33,16 +34,37 @@ pub(crate) enum Outcome {
 /// Lists the tools of one server or of all.
 pub(crate) fn run(global: &Global, arguments: &ToolsArguments) -> Result<ExitCode, Failure> {
     let settings = Settings::load(global.config.as_deref())?;
+    for warning in settings.warnings() {
+        terminal::warn(warning);
+    }
+    let failure = match attempt(global, &settings, arguments) {
+        Err(failure) if failure.code() == Code::SignIn => failure,
+        outcome => return outcome,
+    };
+    let (Some(server), Some(person)) = (&arguments.server, Person::at_terminal()) else {
+        return Err(failure);
+    };
+    match runtime()?.block_on(sign_in::offer(&settings, &person, server, &failure))? {
+        true => attempt(global, &settings, arguments),
+        false => Err(failure),
+    }
+}
+
+fn attempt(
+    global: &Global,
+    settings: &Settings,
+    arguments: &ToolsArguments,
+) -> Result<ExitCode, Failure> {
     let wanted = match &arguments.server {
         Some(name) => {
-            let server = reachable(&settings, name)?;
+            let server = reachable(settings, name)?;
             vec![(server.name.clone(), Ok(server))]
         }
-        None => Reachable::all(&settings),
+        None => Reachable::all(settings),
     };
     let alone = arguments.server.is_some();
     runtime()?.block_on(async {
-        let mut listed = list(global, &settings, wanted, arguments.account.as_deref()).await?;
+        let mut listed = list(global, settings, wanted, arguments.account.as_deref()).await?;
         if let (true, Some(Listed { outcome: Outcome::Failed(_), .. })) = (alone, listed.last())
             && let Some(Listed { outcome: Outcome::Failed(failure), .. }) = listed.pop()
         {
@@ -82,9 +104,6 @@ pub(crate) async fn list(
     let directory = env::current_directory().map_err(|error| {
         Failure::usage(format!("failed to find the current directory: {error}"))
     })?;
-    for warning in settings.warnings() {
-        terminal::warn(warning);
-    }
     let host = Host::new(global, settings, &directory).acting_as(account);
     let mut listed = Vec::new();
     let mut members: Vec<Member> = Vec::new();

@@ -427,7 +427,13 @@ fn browsed(bench: &Bench, command: &mut Command) {
 fn a_call_on_a_terminal_offers_the_sign_in_and_goes_on() {
     let bench = Bench::new();
     let Some(fake) = Fake::start(&bench, "13.py", "") else { return };
-    let config = fake.configuration(&bench, "");
+    let audit = bench.fixture.join("audit.jsonl");
+    let config = fake.configuration(&bench, &format!("[audit]\nfile = {audit:?}\n"));
+    let outcomes = || -> Vec<String> {
+        let text = fs::read_to_string(&audit).unwrap();
+        let line = |line: &str| serde_json::from_str::<Value>(line).unwrap();
+        text.lines().map(|text| line(text)["outcome"].as_str().unwrap().to_owned()).collect()
+    };
     let call = |tool: &str, steps: Steps<'_>| {
         let mut command = bench.command(["call", "--config", &config, tool]);
         browsed(&bench, &mut command);
@@ -437,11 +443,17 @@ fn a_call_on_a_terminal_offers_the_sign_in_and_goes_on() {
     let ran = call("notes.read", &[(question, "n\n")]);
     ran.expect(5);
     assert_eq!(fake.stats()["authorize"], serde_json::json!([]), "nobody was sent anywhere");
+    assert_eq!(outcomes(), ["sign-in"]);
+    // Given up while it is offered: recorded all the same.
+    let ran = call("notes.read", &[(question, "\u{3}")]);
+    ran.expect(130);
+    assert_eq!(outcomes(), ["sign-in", "sign-in"]);
     let ran = call(
         "notes.read",
         &[("sign-in needed: ", ""), (question, "\n"), ("signed in to `notes`", "")],
     );
     assert!(ran.expect(0).stdout.contains("read done"), "{}", ran.stdout);
+    assert_eq!(outcomes()[2..], ["ok"], "one call, one line");
     // More scopes are a sign-in as well, for what there was and what is wanted.
     let ran = call(
         "notes.write",
@@ -456,8 +468,29 @@ fn a_call_on_a_terminal_offers_the_sign_in_and_goes_on() {
     let ran = bench.run(["call", "--config", &config, "notes.never"]);
     assert!(!ran.expect(5).stderr.contains(question), "{}", ran.stderr);
     // Never granted: asked once, and then an end.
+    let before = outcomes().len();
     let ran = call("notes.never", &[(question, "y\n"), ("signed in to `notes`", "")]);
     ran.expect(5);
+    assert_eq!(outcomes()[before..], ["sign-in"]);
+}
+
+#[test]
+fn a_list_of_tools_on_a_terminal_offers_the_sign_in_too() {
+    let bench = Bench::new();
+    let Some(fake) = Fake::start(&bench, "12.py", "no-expiry") else { return };
+    let config = fake.configuration(&bench, "");
+    let list = |words: &[&str], steps: Steps<'_>| {
+        let mut command = bench.command([&["tools", "--config", &config], words].concat());
+        browsed(&bench, &mut command);
+        on_terminal(command, steps)
+    };
+    let question = "Sign in to `notes` now? [Y]es, [n]o: ";
+    list(&["notes"], &[(question, "n\n")]).expect(5);
+    // Of many servers one row says so, and nobody is asked.
+    assert!(!list(&[], &[]).stdout.contains(question));
+    let ran = list(&["notes"], &[(question, "\n"), ("signed in to `notes`", "")]);
+    assert!(ran.expect(0).stdout.contains("hi()"), "{}", ran.stdout);
+    assert_eq!(bench.run(["tools", "--config", &config, "notes"]).expect(0).stderr, "");
 }
 
 fn keep(bench: &Bench, mcp: &str, subject: &str) {
