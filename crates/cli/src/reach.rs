@@ -319,6 +319,9 @@ impl<'a> Host<'a> {
     /// Nothing that a local server starts is left when this program ends, however it ends.
     fn keep(&self, options: &mut ConnectOptions) {
         if let Some(keeper) = self.keeper.get_or_init(start_keeper) {
+            if let Some(data) = env::data_directory() {
+                keeper.take_turns_in(data.join("ending"));
+            }
             options.spawner = Arc::new(keeper.clone());
         }
     }

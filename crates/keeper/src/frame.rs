@@ -24,8 +24,8 @@ const DESCRIPTORS: usize = 4;
 const MOST_BYTES: usize = 16 * 1024 * 1024;
 const REPORT_BYTES: usize = 5;
 const ORDER_BYTES: usize = 9;
-/// The server's stdout and stderr, to be read from.
-const OUTPUTS: usize = 2;
+/// The server's stdout and stderr, to be read from, and a lock.
+const OUTPUTS: usize = 3;
 /// In place of a length: how long to be patient, in milliseconds.
 const PATIENCE_MARK: u32 = 1 << 31;
 
@@ -49,7 +49,7 @@ pub(crate) struct Request {
 pub(crate) enum Order {
     Terminate,
     Kill,
-    /// To see to the server's end alone, and to read what it still writes.
+    /// To see to the server's end alone, and to read what it still writes; the third is to be kept open till then.
     TakeOver {
         outputs: Vec<OwnedFd>,
         grace: Grace,

@@ -23,15 +23,17 @@
 
 mod frame;
 mod server;
+mod turn;
 mod zygote;
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt as _;
+use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -50,6 +52,7 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use frame::{Order, Report};
+use turn::Turn;
 
 /// How long the last server's end may take once this program is done with it.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -84,6 +87,8 @@ struct Control {
     handed_over: AtomicU64,
     /// A keeper did not take over: waiting for it would be in vain.
     is_lost: AtomicBool,
+    /// Where the locks of servers that are ending are.
+    turns: OnceLock<PathBuf>,
 }
 
 impl Keeper {
@@ -105,7 +110,14 @@ impl Keeper {
             servers: Arc::default(),
             handed_over: AtomicU64::new(0),
             is_lost: AtomicBool::new(false),
+            turns: OnceLock::new(),
         })))
+    }
+
+    /// Starts no server while one of the same command that was handed over, by whomever, is still ending: it waits, at
+    /// most 5 s. `directory` is the user's own, and made when it is needed.
+    pub fn take_turns_in(&self, directory: PathBuf) {
+        self.0.turns.get_or_init(|| directory);
     }
 
     async fn begin(
@@ -113,6 +125,11 @@ impl Keeper {
         command: &StdioCommand,
         streams: ServerStreams,
     ) -> io::Result<Arc<dyn ServerProcess>> {
+        // Without a lock it is waited for when it ends.
+        let turn = self.0.turns.get().and_then(|directory| Turn::of(command, directory).ok());
+        if let Some(turn) = &turn {
+            turn.wait().await;
+        }
         let (ours, theirs) = UnixStream::pair()?;
         ours.set_nonblocking(true)?;
         let ServerStreams { stdin, stdout, stderr, .. } = streams;
@@ -142,7 +159,7 @@ impl Keeper {
         });
         let (reading, is_over) = (reading.abort_handle(), AtomicBool::new(false));
         let keeper = Arc::clone(&self.0);
-        Ok(Arc::new(Kept { orders: ours, seen, reading, counted, is_over, keeper }))
+        Ok(Arc::new(Kept { orders: ours, seen, reading, counted, is_over, turn, keeper }))
     }
 }
 
@@ -249,6 +266,7 @@ struct Kept {
     seen: watch::Receiver<Seen>,
     reading: AbortHandle,
     counted: Arc<Counted>,
+    turn: Option<Turn>,
     /// It was handed over: it is ended no more from here.
     is_over: AtomicBool,
     /// Waits for the keeper's end after this one's.
@@ -304,7 +322,13 @@ impl ServerProcess for Kept {
 
     fn hand_over(&self, outputs: [OwnedFd; 2], grace: Grace) -> HandingOver<'_> {
         Box::pin(async move {
-            let order = Order::TakeOver { outputs: outputs.into(), grace };
+            let mut outputs = Vec::from(outputs);
+            if self.keeper.turns.get().is_some() {
+                // Without a lock the next one could not be made to wait.
+                let Some(Ok(lock)) = self.turn.as_ref().map(Turn::hold) else { return Ok(false) };
+                outputs.push(lock);
+            }
+            let order = Order::TakeOver { outputs, grace };
             if let Err(error) = self.taken_over(order).await {
                 self.keeper.is_lost.store(true, Ordering::Relaxed);
                 return Err(error);

@@ -31,6 +31,8 @@ struct Kept {
     orders: Option<Orders>,
     /// What the server still writes, once nobody else reads it.
     outputs: Vec<OwnedFd>,
+    /// Open as long as the server ends.
+    lock: Option<OwnedFd>,
     /// How the server ended.
     status: Option<i32>,
     told: bool,
@@ -86,7 +88,7 @@ pub(crate) fn keep(request: Request) -> u8 {
     Report::Started.write(&mut socket).unwrap_or_default();
     let orders = Some(Orders::new(socket));
     let (outputs, status, told, phase) = (Vec::new(), None, false, Phase::Running);
-    Kept { server, ends, orders, outputs, status, told, phase }.stay()
+    Kept { server, ends, orders, outputs, lock: None, status, told, phase }.stay()
 }
 
 impl Kept {
@@ -170,7 +172,9 @@ impl Kept {
                 Ok(Some(Order::Terminate)) => Descendants::of(getpid()).signal(Signal::TERM),
                 Ok(Some(Order::Kill)) => self.phase = Phase::Killing,
                 Ok(Some(Order::TakeOver { outputs, grace })) => {
-                    self.outputs = outputs;
+                    let mut outputs = outputs.into_iter();
+                    self.outputs = outputs.by_ref().take(2).collect();
+                    self.lock = outputs.next();
                     self.outputs.retain(|pipe| rustix::io::ioctl_fionbio(pipe, true).is_ok());
                     if matches!(self.phase, Phase::Running) {
                         let (until, terminated) =

@@ -176,6 +176,17 @@ fn a_finished_command_does_not_wait_for_its_server() {
     tree.assert_gone("it was asked to end after a listing");
 }
 
+#[test]
+fn the_next_run_of_a_server_begins_when_the_one_before_has_ended() {
+    let once = "mkdir DONE || exit 9; PYTHON SERVER 6MARK; sleep 0.3; rmdir DONE";
+    let Some(tree) = Tree::new(once) else { return };
+    for run in 0..3 {
+        let mut call = tree.call("line");
+        assert_eq!(ended(&mut call), Some(0), "run {run}");
+    }
+    tree.assert_gone("the last one");
+}
+
 /// More than a pipe holds.
 #[test]
 fn a_server_can_still_write_when_its_command_is_done() {
