@@ -7,6 +7,8 @@ use plenipo_oauth::Scopes;
 
 use crate::terminal;
 
+pub(crate) use plenipo_connect::text::with_sources;
+
 /// Exit codes of `plenipo`; the text of `--help` lists them for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Code {
@@ -143,16 +145,4 @@ impl From<plenipo_policy::ConfigError> for Failure {
         let hint = error.hint().map(str::to_owned);
         Self::usage(error.to_string()).with_optional_hint(hint)
     }
-}
-
-/// The error and what caused it, in one line.
-pub(crate) fn with_sources(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }

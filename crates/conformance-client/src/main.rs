@@ -17,6 +17,7 @@ mod situation;
 use std::error::Error;
 use std::process::ExitCode;
 
+use plenipo_connect::text::with_sources;
 use situation::Situation;
 
 /// What a step of the client comes to.
@@ -29,7 +30,7 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            println!("client: failed to {}", chain(&*error));
+            println!("client: failed to {}", with_sources(&*error).replace('\n', " "));
             ExitCode::FAILURE
         }
     }
@@ -39,15 +40,4 @@ fn run() -> Outcome {
     let situation = Situation::read()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(scenario::play(&situation))
-}
-
-/// An error with its causes, on one line.
-fn chain(error: &dyn Error) -> String {
-    let mut line = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        line = format!("{line}: {cause}");
-        next = cause.source();
-    }
-    line.replace('\n', " ")
 }

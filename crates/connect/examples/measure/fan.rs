@@ -3,11 +3,9 @@
 
 use std::time::Instant;
 
-use plenipo_connect::{
-    ConnectOptions, EraHint, Fleet, Member, Readiness, ServerName, StdioCommand,
-};
+use plenipo_connect::{Fleet, StdioCommand};
 
-use crate::{Failure, resident};
+use crate::{Failure, members, resident};
 
 pub(super) fn run(args: &[String]) -> Result<(String, bool), Failure> {
     let [count, program, rest @ ..] = args else {
@@ -16,15 +14,7 @@ pub(super) fn run(args: &[String]) -> Result<(String, bool), Failure> {
     let count = count.parse::<usize>()?.max(1);
     let mut command = StdioCommand::new(program);
     command.args(rest).environment(std::env::vars_os());
-    let mut options = ConnectOptions::default();
-    options.era = EraHint::Legacy;
-    let names = (0..count).map(|number| ServerName::new(&format!("fan-{number}")));
-    let names = names.collect::<Option<Vec<_>>>().ok_or("name the servers")?;
-    let members = names.into_iter().map(|name| {
-        let mut member = Member::new(name, command.clone(), options.clone());
-        member.readiness = Readiness::Catalog;
-        member
-    });
+    let members = members("fan", count, &command)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let before = resident();

@@ -6,13 +6,10 @@ use std::hint::black_box;
 use std::io::{self, BufRead as _, Write as _};
 use std::time::Instant;
 
-use plenipo_connect::{
-    ConnectOptions, EraHint, Fleet, Member, NameRules, Readiness, ServerName, StdioCommand,
-    ToolIndex,
-};
+use plenipo_connect::{Fleet, NameRules, StdioCommand, ToolIndex};
 use plenipo_wire::{Incoming, RequestId};
 
-use crate::{Failure, resident};
+use crate::{Failure, members, resident};
 
 type Answer = fn(&mut dyn io::Write, &str, usize) -> io::Result<bool>;
 
@@ -108,15 +105,7 @@ fn index(servers: &str, count: &str) -> Result<String, Failure> {
     let servers: usize = servers.parse()?;
     let mut command = StdioCommand::new(std::env::current_exe()?);
     command.args(["load", "tools", count]);
-    let mut options = ConnectOptions::default();
-    options.era = EraHint::Legacy;
-    let names = (0..servers).map(|number| ServerName::new(&format!("load-{number}")));
-    let names = names.collect::<Option<Vec<_>>>().ok_or("name the servers")?;
-    let members = names.into_iter().map(|name| {
-        let mut member = Member::new(name, command.clone(), options.clone());
-        member.readiness = Readiness::Catalog;
-        member
-    });
+    let members = members("load", servers, &command)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let before = resident();

@@ -12,6 +12,8 @@ mod warm;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
+use plenipo_connect::{ConnectOptions, EraHint, Member, Readiness, ServerName, StdioCommand};
+
 /// As in the program, so that a release's measurements are those of a release.
 #[cfg(target_env = "musl")]
 #[global_allocator]
@@ -44,6 +46,19 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// So many servers of one command, known to be of an older revision, to be listed when they are started.
+fn members(prefix: &str, count: usize, command: &StdioCommand) -> Result<Vec<Member>, Failure> {
+    let mut options = ConnectOptions::default();
+    options.era = EraHint::Legacy;
+    let member = |number| {
+        let name = ServerName::new(&format!("{prefix}-{number}")).ok_or("name the servers")?;
+        let mut member = Member::new(name, command.clone(), options.clone());
+        member.readiness = Readiness::Catalog;
+        Ok(member)
+    };
+    (0..count).map(member).collect()
 }
 
 /// What this process has in memory, in KiB; 0 where the system does not say.

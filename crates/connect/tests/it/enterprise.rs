@@ -129,13 +129,7 @@ impl Company {
 }
 
 fn text(error: &ConnectError) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
+    let text = plenipo_connect::text::with_sources(error);
     assert!(!text.contains("s3cr3t"), "{text}");
     text
 }

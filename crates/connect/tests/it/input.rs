@@ -1,5 +1,5 @@
 //! What servers ask back: rounds of a modern server, requests of a legacy one.
 
 mod legacy;
-mod puppet;
+pub(crate) mod puppet;
 mod rounds;

@@ -6,17 +6,14 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use plenipo_connect::input::{
-    InputAnswer, InputFuture, InputHandler, InputOffer, InputRefusal, InputRequest,
-};
 use plenipo_connect::{
     Canceller, ConnectOptions, Connection, Era, EraHint, ErrorKind, HttpEndpoint, RequestOptions,
     ServerName, StdioCommand,
 };
 use plenipo_testkit::{ChildGuard, Deadline, find_tool, peers, requires};
-use plenipo_wire::Fragment;
 use plenipo_wire::views::ContentBlock;
 
+use crate::input::puppet::Puppet;
 use crate::support::{call, request, said};
 
 /// Starting a server of a large SDK on a loaded machine.
@@ -72,29 +69,12 @@ fn server(name: &str) -> Option<Server> {
     })
 }
 
-/// Answers who it is.
-struct Ada;
-
-impl InputHandler for Ada {
-    fn offers(&self) -> InputOffer {
-        InputOffer::ELICITATION
-    }
-
-    fn answer<'a>(
-        &'a self,
-        _: &'a InputRequest,
-    ) -> InputFuture<'a, Result<InputAnswer, InputRefusal>> {
-        let content = Fragment::parse(r#"{"name":"Ada"}"#).unwrap();
-        Box::pin(std::future::ready(Ok(InputAnswer::Accept(Some(content)))))
-    }
-}
-
 fn options(era: EraHint) -> ConnectOptions {
     let mut options = ConnectOptions::default();
     options.start_timeout = START;
     options.probe_timeout = START;
     options.era = era;
-    options.input = Some(Arc::new(Ada));
+    options.input = Some(Puppet::accepting(r#"{"name":"Ada"}"#));
     options
 }
 

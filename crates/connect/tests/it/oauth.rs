@@ -392,12 +392,8 @@ async fn no_secret_is_in_any_error_event_or_debug_text() {
     setting.state.habits.lock().unwrap().parrot = true;
     let endpoint = setting.endpoint(true).await;
     let error = setting.web.connect_to(&endpoint).await.unwrap_err();
-    let mut shown = format!("{error} {error:?} {:?} {endpoint:?}", error.hint());
-    let mut source = std::error::Error::source(&error);
-    while let Some(cause) = source {
-        shown.push_str(&cause.to_string());
-        source = cause.source();
-    }
+    let told = plenipo_connect::text::with_sources(&error);
+    let mut shown = format!("{told} {error:?} {:?} {endpoint:?}", error.hint());
     assert!(shown.contains("invalid_request") && shown.contains("[redacted]"), "{shown}");
     let verifier = setting.web.requests().iter().rev().find_map(|seen| {
         let form = form(&seen.body);

@@ -3,12 +3,10 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use plenipo_connect::input::{
-    InputAnswer, InputFuture, InputHandler, InputOffer, InputRefusal, InputRequest,
-};
 use plenipo_connect::{Canceller, ErrorKind, Fault, RequestOptions};
 use plenipo_wire::{Fragment, object};
 
+use crate::input::puppet::Puppet;
 use crate::web::{Answer, Seen, Web, event};
 
 const CAPABILITIES: &str = r#"{"resources":{"subscribe":true,"listChanged":true}}"#;
@@ -158,23 +156,6 @@ async fn input_required_on_list_is_error() {
     assert!(matches!(error.fault(), Fault::ResultType { found } if found == "input_required"));
 }
 
-/// Says yes to every form.
-struct Yes;
-
-impl InputHandler for Yes {
-    fn offers(&self) -> InputOffer {
-        InputOffer::ELICITATION
-    }
-
-    fn answer<'a>(
-        &'a self,
-        _: &'a InputRequest,
-    ) -> InputFuture<'a, Result<InputAnswer, InputRefusal>> {
-        let content = Fragment::parse(r#"{"ok":true}"#).unwrap();
-        Box::pin(std::future::ready(Ok(InputAnswer::Accept(Some(content)))))
-    }
-}
-
 #[tokio::test]
 async fn a_resource_may_ask_before_it_is_read() {
     let web = Web::modern(|seen| match seen.method()?.as_str() {
@@ -189,7 +170,7 @@ async fn a_resource_may_ask_before_it_is_read() {
     let connection = web.connect().await.unwrap();
     let mut options = RequestOptions::default();
     assert!(connection.read_resource("a:", &options).await.is_err(), "nobody is there to ask");
-    options.input = Some(Arc::new(Yes));
+    options.input = Some(Puppet::accepting(r#"{"ok":true}"#));
     let read = connection.read_resource("a:", &options).await.unwrap();
     assert_eq!(read.view().unwrap().contents.len(), 2);
     let sent = web.of("resources/read");
@@ -235,7 +216,7 @@ async fn questions_of_a_legacy_server_have_a_stream_before_anything_is_asked() {
             _ => answer(seen),
         })
         .await;
-        web.options.input = Some(Arc::new(Yes));
+        web.options.input = Some(Puppet::accepting(r#"{"ok":true}"#));
         let connection = web.connect().await.unwrap();
         connection.read_resource("a:", &RequestOptions::default()).await.unwrap();
         let log = web.log();

@@ -3,14 +3,12 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use plenipo_connect::input::{
-    InputAnswer, InputFuture, InputHandler, InputOffer, InputRefusal, InputRequest,
-};
 use plenipo_connect::{
     CallRequest, Called, Canceller, Connection, ErrorKind, Fault, Task, TaskOptions,
 };
-use plenipo_wire::{Fragment, object};
+use plenipo_wire::object;
 
+use crate::input::puppet::Puppet;
 use crate::web::{Answer, Seen, Web};
 
 const TASKS: &str = r#"{"tools":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
@@ -99,25 +97,6 @@ async fn task_survives_client_restart() {
     assert_eq!(web.count("tools/call"), 1, "nothing is called a second time");
 }
 
-/// Counts the questions and says yes.
-#[derive(Default)]
-struct Counting(Mutex<usize>);
-
-impl InputHandler for Counting {
-    fn offers(&self) -> InputOffer {
-        InputOffer::ELICITATION
-    }
-
-    fn answer<'a>(
-        &'a self,
-        _: &'a InputRequest,
-    ) -> InputFuture<'a, Result<InputAnswer, InputRefusal>> {
-        *self.0.lock().unwrap() += 1;
-        let content = Fragment::parse(r#"{"name":"Ada"}"#).unwrap();
-        Box::pin(std::future::ready(Ok(InputAnswer::Accept(Some(content)))))
-    }
-}
-
 const QUESTION: &str = r#"{"method":"elicitation/create","params":{"message":"Who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}}"#;
 
 #[tokio::test]
@@ -136,10 +115,10 @@ async fn task_input_required_roundtrip() {
     assert!(matches!(nobody.fault(), Fault::Input(_)), "{nobody}");
     assert_eq!(web.count("tasks/update"), 0);
 
-    let person = Arc::new(Counting::default());
+    let person = Puppet::accepting(r#"{"name":"Ada"}"#);
     let records = Arc::new(Mutex::new(Vec::new()));
     let mut options = TaskOptions::default();
-    options.request.input = Some(Arc::clone(&person) as Arc<dyn InputHandler>);
+    options.request.input = Some(Arc::clone(&person) as _);
     options.observer = Some(Arc::new({
         let records = Arc::clone(&records);
         move |task: &Task, _: &_| records.lock().unwrap().push(task.to_record().to_string())
@@ -156,7 +135,7 @@ async fn task_input_required_roundtrip() {
         .collect();
     let answer = r#"{"action":"accept","content":{"name":"Ada"}}"#;
     assert_eq!(updates, [format!(r#"{{"a":{answer}}}"#), format!(r#"{{"b":{answer}}}"#)]);
-    assert_eq!(*person.0.lock().unwrap(), 2, "what is asked again is not asked again");
+    assert_eq!(person.asked(), 2, "what is asked again is not asked again");
     assert!(
         records.lock().unwrap().iter().any(|record| record.contains(r#""answered":["a","b"]"#))
     );

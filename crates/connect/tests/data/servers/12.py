@@ -57,13 +57,6 @@ class H(Base):
             if MODE == "form" and "json" not in (self.headers.get("Accept") or ""):
                 return self.reply(200, urlencode(r), "application/x-www-form-urlencoded; charset=utf-8")
             return self.reply(200, r)
-        if good.get(bearer(self.headers), 0) < time.time():
-            return self.reply(401, {}, WWW_Authenticate='Bearer resource_metadata="' + base + '/.well-known/oauth-protected-resource/mcp"')
-        m = json.loads(data)
-        i = m.get("id")
-        if i is None:
-            return self.reply(202)
-        r = {"initialize": lambda: init_result(m), "tools/list": lambda: {"tools": [tool("hi")]}, "tools/call": lambda: text("hi")}.get(m["method"])
-        self.rpc(i, r()) if r else self.rpc_error(i, -32601, "method not found")
+        greet(self, data, good, base)
 srv, base = listen(H)
 forever(mcp=base + "/mcp", stats=base + "/stats")

@@ -44,3 +44,14 @@ def one(qs):
 def bearer(h):
     a = h.get("Authorization") or ""
     return a[7:].strip() if a.lower().startswith("bearer ") else None
+
+def greet(handler, data, good, base):
+    """The MCP side: one tool, for whoever has a token that is good until some time."""
+    if good.get(bearer(handler.headers), 0) < time.time():
+        return handler.reply(401, {}, WWW_Authenticate='Bearer resource_metadata="' + base + '/.well-known/oauth-protected-resource/mcp"')
+    m = json.loads(data)
+    i = m.get("id")
+    if i is None:
+        return handler.reply(202)
+    r = {"initialize": lambda: init_result(m), "tools/list": lambda: {"tools": [tool("hi")]}, "tools/call": lambda: text("hi")}.get(m["method"])
+    handler.rpc(i, r()) if r else handler.rpc_error(i, -32601, "method not found")

@@ -77,13 +77,6 @@ class H(Base):
             refresh.add(r)
             stats["secrets"] += [t, r]
             return self.reply(200, {"access_token": t, "token_type": "Bearer", "expires_in": 2, "refresh_token": r})
-        if good.get(bearer(self.headers), 0) < time.time():
-            return self.reply(401, {}, WWW_Authenticate='Bearer resource_metadata="' + base + '/.well-known/oauth-protected-resource/mcp"')
-        m = json.loads(data)
-        i = m.get("id")
-        if i is None:
-            return self.reply(202)
-        r = {"initialize": lambda: init_result(m), "tools/list": lambda: {"tools": [tool("hi")]}, "tools/call": lambda: text("hi")}.get(m["method"])
-        self.rpc(i, r()) if r else self.rpc_error(i, -32601, "method not found")
+        greet(self, data, good, base)
 srv, base = listen(H)
 forever(mcp=base + "/mcp", stats=base + "/stats")
