@@ -132,8 +132,8 @@ class Bench:
             entry = {**entry, "command": sys.executable, "args": argv}
         return self.reference.turn(server, entry, MODES[policy], {"command": self.place.probe()})
 
-    def start(self, argv: list) -> str:
-        environment = {**os.environ, "HOME": str(self.place.home), "TMPDIR": str(self.place.temporary)}
+    def start(self, argv: list, more: dict | None = None) -> str:
+        environment = {**os.environ, "HOME": str(self.place.home), "TMPDIR": str(self.place.temporary), **(more or {})}
         for name in list(environment):
             if name.startswith(("XDG_", "PLENIPO_", "CODEX_")):
                 del environment[name]
@@ -193,6 +193,18 @@ class Bench:
                 self.failures.append(f"{name}: the reference {shown['reference']}, Plenipo {shown['Plenipo']}")
         return count
 
+    def leftovers(self) -> int:
+        """What leaves the session of a sandboxed command ends with it: the sandbox's processes do."""
+        confines = [state for state in self.captured().values() if '"managed"' in state]
+        print("\nprocesses of a command that are left after its time limit, though they left its session")
+        for name, launcher in self.launchers.items():
+            argv = [sys.executable, str(HERE / "leftovers.py"), launcher, confines[0]]
+            left = self.start(argv, {"PYTHONPATH": str(self.options.kits / "python")}).strip()
+            print(f"{name:<10} {left}", flush=True)
+            if left != "0":
+                self.failures.append(f"{name}: after a time limit {left}")
+        return len(self.launchers)
+
     def switches(self) -> int:
         """A policy that is switched: the reference may send the old one, Plenipo may not."""
         reference, program = self.options.reference, self.options.plenipo
@@ -232,10 +244,11 @@ def main() -> int:
     # Not below /tmp, which policies give away.
     with tempfile.TemporaryDirectory(prefix="plenipo-interop-", dir="/var/tmp") as scratch:
         bench = Bench(options, Path(scratch))
-        cells, states, switches = bench.matrix(), bench.states(), bench.switches()
+        cells, states = bench.matrix(), bench.states()
+        leftovers, switches = bench.leftovers(), bench.switches()
     for failure in bench.failures:
         print(f"FAILED {failure}")
-    print(f"\n{cells} cells, {states} states and {switches} switches, {len(bench.failures)} failed")
+    print(f"\n{cells} cells, {states} states, {leftovers} time limits and {switches} switches, {len(bench.failures)} failed")
     return 1 if bench.failures else 0
 
 
