@@ -36,7 +36,20 @@ impl<'a> Proposed<'a> {
         let ran = self.doctor(more);
         ran.expect(0);
         assert!(ran.stderr.contains("tried: under this profile"), "{}", ran.stderr);
-        (format!("{}sandbox = \"s\"\n{}", self.server, ran.stdout), ran)
+        let pasted = format!("{}sandbox = \"s\"\n{}", self.server, ran.stdout);
+        self.hides_the_key(&pasted);
+        (pasted, ran)
+    }
+
+    /// Whatever runs under the proposal: it is not left to the server's manners.
+    fn hides_the_key(&self, pasted: &str) {
+        let (config, key) = (self.bench.configuration(pasted), place(self.bench, "home/.ssh/id"));
+        let cat = |profile| {
+            self.bench.run(["sandbox", "--config", &config, "-P", profile, "--", "cat", &key])
+        };
+        assert!(cat(":read-only").expect(0).stdout.contains(KEY), "the control");
+        let hidden = cat("s");
+        assert_eq!((hidden.code, hidden.stdout.as_str()), (Some(1), ""), "{}", hidden.stderr);
     }
 
     fn call(&self, config: &str, call: &[&str]) -> Ran {
