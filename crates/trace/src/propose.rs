@@ -148,7 +148,11 @@ impl Proposal {
     /// The directory it starts in, and what its arguments and variables name.
     fn directories_that_are_named(&mut self) {
         let directory = self.around.directory.clone();
-        self.grant(&directory, Access::Read, "the directory it starts in");
+        let why = match self.around.is_broad(&directory) {
+            true => "the directory it starts in, AND IT HOLDS MUCH ELSE: set `cwd` of the server",
+            false => "the directory it starts in",
+        };
+        self.grant(&directory, Access::Read, why);
         for word in self.around.arguments.clone() {
             let value = word.split_once('=').map_or(word.as_str(), |(_, value)| value);
             let Some(path) = self.existing(value) else { continue };

@@ -130,3 +130,50 @@ fn descriptor(argument: u64) -> Option<i32> {
     let low = u32::try_from(argument & u64::from(u32::MAX)).ok()?.cast_signed();
     (low != libc::AT_FDCWD).then_some(low)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_of(number: libc::c_long, arguments: [u64; 6]) -> Vec<ObservedCall> {
+        let number = i32::try_from(number).unwrap();
+        read(&Notice { id: 1, thread: 7, number, arguments })
+    }
+
+    #[test]
+    fn a_call_says_what_it_names_and_where() {
+        let here = u64::from(libc::AT_FDCWD.cast_unsigned());
+        let flags = u64::from(libc::O_CREAT.cast_unsigned());
+        let opened = read_of(libc::SYS_openat, [here, 0x1000, flags, 0, 0, 0]);
+        let what = ObservedUse::Open { flags };
+        let call = ObservedCall { thread: 7, what, directory: None, address: 0x1000, length: 0 };
+        assert_eq!(opened, [call]);
+        // The upper half of a descriptor is not the kernel's business.
+        let below = read_of(libc::SYS_unlinkat, [3 | (1 << 40), 0x1000, 0, 0, 0, 0]);
+        assert_eq!((below[0].directory, below[0].what), (Some(3), ObservedUse::Change));
+        let renamed = read_of(libc::SYS_renameat2, [here, 0x1000, 5, 0x2000, 0, 0]);
+        assert_eq!(renamed.iter().map(|call| call.address).collect::<Vec<_>>(), [0x1000, 0x2000]);
+        let how = read_of(libc::SYS_openat2, [here, 0x1000, 0x3000, 24, 0, 0]);
+        assert_eq!(how[0].what, ObservedUse::OpenHow { address: 0x3000 });
+        let reached = read_of(libc::SYS_connect, [4, 0x1000, 16, 0, 0, 0]);
+        assert_eq!((reached[0].address, reached[0].length), (0x1000, 16));
+    }
+
+    #[test]
+    fn a_call_about_a_descriptor_only_names_nothing() {
+        assert_eq!(read_of(libc::SYS_utimensat, [3, 0, 0, 0, 0, 0]), []);
+        assert_eq!(read_of(libc::SYS_sendto, [3, 0x1000, 5, 0, 0, 0]), [], "it is connected");
+        assert_eq!(read_of(libc::SYS_getpid, [0; 6]), []);
+    }
+
+    #[test]
+    fn each_call_is_asked_about_once() {
+        let mut all: Vec<u32> = numbers().collect();
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count);
+        assert!(!all.contains(&u32::try_from(libc::SYS_sendmsg).unwrap()), "it sends the listener");
+        assert!(!all.contains(&u32::try_from(libc::SYS_write).unwrap()), "it says why not");
+    }
+}

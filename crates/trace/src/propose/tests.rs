@@ -105,6 +105,19 @@ fn a_home_directory_is_granted_only_where_an_argument_names_it_and_then_without_
 }
 
 #[test]
+fn a_directory_that_a_server_starts_in_and_that_holds_much_else_is_named_as_such() {
+    let home = home();
+    let around = Surroundings {
+        home: Some(home.path().to_path_buf()),
+        directory: home.path().to_path_buf(),
+        ..Surroundings::default()
+    };
+    let text = Proposal::new("s", &Survey::default(), around).toml();
+    assert!(text.contains("AND IT HOLDS MUCH ELSE: set `cwd` of the server"), "{text}");
+    assert!(text.lines().any(|line| line.starts_with("\"~/.ssh\" = \"deny\"")), "{text}");
+}
+
+#[test]
 fn a_path_leads_over_each_link_to_its_end() {
     use crate::places::trail;
     let place = Fixture::new();
