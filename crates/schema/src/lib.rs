@@ -50,6 +50,8 @@ const STACK: usize = 32 * 1024 * 1024;
 #[derive(Debug)]
 pub struct Schema {
     value: Value,
+    /// Any object matches.
+    takes_everything: bool,
     /// `None`: the schema does not say.
     dialect: Option<Draft>,
     compiled: OnceLock<Result<Validator, SchemaFault>>,
@@ -72,7 +74,8 @@ impl Schema {
         })?;
         let dialect = compile::dialect(&value)?;
         survey::Survey::of(&value)?;
-        Ok(Self { value, dialect, compiled: OnceLock::new() })
+        let takes_everything = plain::takes_everything(&value);
+        Ok(Self { value, takes_everything, dialect, compiled: OnceLock::new() })
     }
 
     /// Whether `value` matches.
@@ -80,7 +83,7 @@ impl Schema {
     /// # Errors
     /// [`SchemaFault`]; of the kinds, only [`Mismatch`](SchemaFault::Mismatch) means that it does not.
     pub fn check(&self, value: &RawValue) -> Result<(), SchemaFault> {
-        if plain::takes_everything(&self.value) {
+        if self.takes_everything {
             return Ok(());
         }
         self.check_value(&read_value(value)?)
@@ -92,7 +95,7 @@ impl Schema {
     /// # Errors
     /// As [`check`](Self::check).
     pub fn check_arguments(&self, arguments: &RawValue) -> Result<(), SchemaFault> {
-        if plain::takes_everything(&self.value) || flat::matches(&self.value, arguments) {
+        if self.takes_everything || flat::matches(&self.value, arguments) {
             return Ok(());
         }
         let mut value = read_value(arguments)?;

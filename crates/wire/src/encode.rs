@@ -3,8 +3,6 @@
 //! Every function appends a complete frame that ends in LF and contains no other LF: names are
 //! escaped as JSON strings and everything else is a [`Fragment`].
 
-use std::io::Write;
-
 use serde_json::value::RawValue;
 
 use crate::fragment::Fragment;
@@ -93,7 +91,8 @@ pub fn write_string(out: &mut Vec<u8>, text: &str) {
 }
 
 pub(crate) fn write_integer(out: &mut Vec<u8>, number: i64) {
-    write!(out, "{number}").unwrap_or_default();
+    // As infallible, and faster than a formatter.
+    serde_json::to_writer(out, &number).unwrap_or_default();
 }
 
 /// In valid JSON line breaks stand only between tokens.

@@ -153,7 +153,9 @@ fn usual_answer(source: &str) -> Option<(i64, &RawValue)> {
     const TAIL: &str = ",\"jsonrpc\":\"2.0\",\"id\":";
     let inside = source.strip_suffix('}')?;
     let (digits, result) = if let Some(rest) = inside.strip_prefix(HEAD) {
-        rest.split_once(",\"result\":").filter(|(digits, _)| digits.len() <= MOST_DIGITS)?
+        let count = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let (digits, rest) = rest.split_at_checked(count)?;
+        (digits, rest.strip_prefix(",\"result\":")?)
     } else {
         let rest = inside.strip_prefix("{\"result\":")?;
         let result = rest.trim_end_matches(|c: char| c.is_ascii_digit());
