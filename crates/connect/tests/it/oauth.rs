@@ -359,6 +359,20 @@ async fn more_scopes_are_asked_for_beside_those_that_are_held() {
     assert_eq!(said(&connection, "write", "{}").await, "hi");
 }
 
+/// What worked in between is no part of a loop: a host may run for long.
+#[tokio::test]
+async fn an_operation_that_went_through_can_ask_for_its_scopes_again() {
+    let setting = Setting::new().await;
+    let connection = setting.connect(true).await.unwrap();
+    for _ in 0..4 {
+        assert_eq!(said(&connection, "write", "{}").await, "hi");
+        // A refreshed token has less than the one before.
+        setting.state.revoke();
+    }
+    let more = setting.asked().iter().filter(|asked| *asked == "read+write").count();
+    assert_eq!(more, 4, "{:?}", setting.asked());
+}
+
 #[tokio::test]
 async fn without_a_person_missing_scopes_are_named_at_once() {
     let setting = Setting::new().await;
