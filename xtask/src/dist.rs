@@ -5,6 +5,7 @@
 //! that the same sources and tools give the same bytes.
 
 mod elf;
+pub(crate) mod layout;
 mod licences;
 
 use std::env;
@@ -59,11 +60,17 @@ pub(crate) fn run(workspace: &Workspace) -> Outcome {
 
 /// The static executable, without anything around it.
 pub(crate) fn build(workspace: &Workspace) -> Outcome<Release> {
+    build_release(workspace, &[])
+}
+
+fn build_release(workspace: &Workspace, more: &[&str]) -> Outcome<Release> {
     let triple = triple(workspace)?;
     let what = ["--package", PROGRAM, "--bin", PROGRAM];
     // Read from the workspace's root, wherever that is: the path is part of what cargo calls the same build.
     let layout = format!("link-arg=-Wl,-T,{LAYOUT}");
-    build_one(workspace, &triple, &what, &["-C", &layout])?;
+    let options = [layout.as_str()].into_iter().chain(more.iter().copied());
+    let options: Vec<&str> = options.flat_map(|option| ["-C", option]).collect();
+    build_one(workspace, &triple, &what, &options)?;
     built(workspace)
 }
 

@@ -54,6 +54,7 @@ Usage: cargo xtask <task>
            200 servers with bad manners, 50000 calls, 600 seconds: no answer may be lost or crossed,
            no process or descriptor left, and memory has to stay flat
   dist     the release in target/dist: a static executable (tested), man pages, licences, checksums
+  layout   writes the functions of an ordinary launch into crates/cli/launch.ld, for the linker (builds the release)
   conformance [--scenario NAME]…
            the official suite's client scenarios, both revisions; fetched from npm into target/conformance
              --scenario  only these
@@ -98,6 +99,7 @@ fn dispatch(words: &[String]) -> Outcome {
         "checklist" => checklist::run(&Workspace::load()?, rest),
         "conformance" => conformance::run(&Workspace::load()?, &conformance::Options::parse(rest)?),
         "interop" => no_arguments(rest).and_then(|()| interop::run(&Workspace::load()?)),
+        "layout" => no_arguments(rest).and_then(|()| dist::layout::run(&Workspace::load()?)),
         "dist" => no_arguments(rest).and_then(|()| dist::run(&Workspace::load()?)),
         other => Err(Failure::new(format!("there is no task `{other}`; see `cargo xtask help`"))),
     }

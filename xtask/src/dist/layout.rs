@@ -1,0 +1,192 @@
+//! `layout`: the functions of an ordinary launch, in the order in which one calls them, for the linker to put side by
+//! side. They are found by single steps through the release, and named as the sections that the compiler makes of them.
+//!
+//! The hash in a mangled name differs from build to build, so it becomes a wildcard. A name that then stands for much that
+//! a launch has no use for (an instance of a generic function among hundreds) is left where it is.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::process::Command;
+
+use super::{LAYOUT, build_release};
+use crate::run::{Doing, Failure, Outcome, output};
+use crate::workspace::Workspace;
+
+/// The functions stand between these lines.
+const FIRST: &str = "    /* by cargo xtask layout */\n";
+const LAST: &str = "    /* the rest by crates and modules */\n";
+/// From this size on, a name has to be worth its place.
+const BIG: u64 = 12_000;
+/// How many times the bytes that are run a big name may stand for.
+const MOST_TIMES: u64 = 3;
+
+/// A section of the executable's code.
+struct Section<'a> {
+    start: u64,
+    bytes: u64,
+    name: &'a str,
+}
+
+/// Writes them into the linker's script.
+pub(crate) fn run(workspace: &Workspace) -> Outcome {
+    let place = workspace.target.join("layout");
+    fs::create_dir_all(place.join("work/.git")).doing("make target/layout")?;
+    let map = place.join("map");
+    let release = build_release(workspace, &[&format!("link-arg=-Wl,-Map={}", map.display())])?;
+    let (steps, result) = (place.join("steps"), place.join("steps.txt"));
+    let source = workspace.root.join("xtask/bench/steps.c");
+    output(Command::new("gcc").args(["-O2", "-o"]).arg(&steps).arg(source))?;
+    let work = place.join("work");
+    let mut launch = Command::new(&steps);
+    launch.current_dir(&work).arg(&result).arg(&release.program);
+    launch.args(["sandbox", "--sandbox-state-json", &state(&work.display().to_string())]);
+    output(launch.args(["--", "/bin/true"]))?;
+    let map = fs::read(&map).doing("read the linker's map")?;
+    let map = String::from_utf8_lossy(&map);
+    let addresses = fs::read_to_string(&result).doing("read the steps")?;
+    let names = names(&sections(&map), &addresses);
+    let script = workspace.root.join(LAYOUT);
+    let text = fs::read_to_string(&script).doing("read the linker's script")?;
+    let text = with_names(&text, &names)
+        .ok_or_else(|| Failure::new(format!("{LAYOUT} does not have the two lines")))?;
+    fs::write(&script, text).doing("write the linker's script")?;
+    println!("layout: {} names in {LAYOUT}", names.len());
+    Ok(())
+}
+
+fn state(work: &str) -> String {
+    let entry = |path: &str, access: &str| format!(r#"{{"path":{path},"access":"{access}"}}"#);
+    let root = entry(r#"{"type":"special","value":{"kind":"root"}}"#, "read");
+    let temporary = entry(r#"{"type":"special","value":{"kind":"slash_tmp"}}"#, "write");
+    let path = |path: String| format!(r#"{{"type":"path","path":"{path}"}}"#);
+    let writable = entry(&path(work.to_owned()), "write");
+    let kept = entry(&path(format!("{work}/.git")), "read");
+    format!(
+        r#"{{"permissionProfile":{{"type":"managed","file_system":{{"type":"restricted","entries":[{root},{temporary},{writable},{kept}]}},"network":"restricted"}},"sandboxCwd":"file://{work}"}}"#
+    )
+}
+
+/// Of GNU ld's map: name, address, size and file, the name on a line of its own if it is long.
+fn sections(map: &str) -> Vec<Section<'_>> {
+    let number = |word: &str| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok();
+    let mut sections = Vec::new();
+    let mut last = "";
+    for line in map.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (name, rest) = match words.as_slice() {
+            [name] if name.starts_with(".text") => {
+                last = name;
+                continue;
+            }
+            [name, rest @ ..] if name.starts_with(".text.") => (*name, rest),
+            rest => (last, rest),
+        };
+        last = "";
+        if let [start, bytes, _file, ..] = rest
+            && let (Some(start), Some(bytes)) = (number(start), number(bytes))
+            && name.starts_with(".text.")
+            && bytes > 0
+        {
+            sections.push(Section { start, bytes, name });
+        }
+    }
+    sections.sort_by_key(|section| section.start);
+    sections
+}
+
+/// The patterns for the sections that the addresses are in.
+fn names(sections: &[Section<'_>], addresses: &str) -> Vec<String> {
+    let mut stands_for: HashMap<String, u64> = HashMap::new();
+    for section in sections {
+        *stands_for.entry(pattern(section.name)).or_default() += section.bytes;
+    }
+    let mut runs: HashMap<String, u64> = HashMap::new();
+    let (mut order, mut seen) = (Vec::new(), HashSet::new());
+    for address in addresses.lines().filter_map(|line| u64::from_str_radix(line, 16).ok()) {
+        let after = sections.partition_point(|section| section.start <= address);
+        let Some(section) = after.checked_sub(1).and_then(|index| sections.get(index)) else {
+            continue;
+        };
+        if address < section.start + section.bytes && seen.insert(section.start) {
+            let name = pattern(section.name);
+            *runs.entry(name.clone()).or_default() += section.bytes;
+            if !order.contains(&name) {
+                order.push(name);
+            }
+        }
+    }
+    let of = |all: &HashMap<String, u64>, name: &String| all.get(name).copied().unwrap_or_default();
+    order.retain(|name| {
+        let bytes = of(&stands_for, name);
+        bytes <= BIG || bytes <= MOST_TIMES * of(&runs, name)
+    });
+    order
+}
+
+/// A section's name without what differs from build to build.
+fn pattern(name: &str) -> String {
+    const HASH: usize = 16;
+    let name = name.split_once(".llvm.").map_or(name, |(name, _)| name);
+    let is_hash = |text: &str| {
+        let hash = text.get(..HASH);
+        hash.is_some_and(|hash| hash.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    };
+    match name.rsplit_once("17h") {
+        Some((path, hash)) if is_hash(hash) => format!("{path}17h*"),
+        _ => crates_without_hashes(name),
+    }
+}
+
+/// In the newer way of mangling each crate is `Cs`, a hash, `_` and its name.
+fn crates_without_hashes(name: &str) -> String {
+    let mut parts = name.split("Cs");
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let hash = part.split_once('_').filter(|(hash, _)| {
+            !hash.is_empty() && hash.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        });
+        plain.push_str("Cs");
+        plain.push_str(&hash.map_or_else(|| part.to_owned(), |(_, rest)| format!("*_{rest}")));
+    }
+    plain
+}
+
+fn with_names(script: &str, names: &[String]) -> Option<String> {
+    let (before, rest) = script.split_once(FIRST)?;
+    let (_, after) = rest.split_once(LAST)?;
+    let lines: String = names.iter().map(|name| format!("    *({name})\n")).collect();
+    Some(format!("{before}{FIRST}{lines}{LAST}{after}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_of_a_name_is_left_open() {
+        let open = |name| pattern(name);
+        assert_eq!(open(".text._ZN1a1b17h0123456789abcdefE"), ".text._ZN1a1b17h*");
+        assert_eq!(open(".text._ZN1a1b17h0123456789abcdefE.llvm.42"), ".text._ZN1a1b17h*");
+        assert_eq!(open(".text._RNvCs9ltgdHTiPiY_3std2rt"), ".text._RNvCs*_3std2rt");
+        assert_eq!(open(".text.memcpy"), ".text.memcpy");
+    }
+
+    #[test]
+    fn what_is_run_comes_in_its_order_and_crowds_stay_away() {
+        let map = " .text.a\n                0x0000000000000010       0x10 a.o\n \
+                   .text.b        0x0000000000000020       0x10 b.o\n *fill*         0x30 0x10\n \
+                   .text.c17h0123456789abcdefE\n                0x0000000000000040       0x10 c.o\n \
+                   .text.c17h1123456789abcdefE\n                0x0000000000001000     0x4000 c.o\n";
+        let sections = sections(map);
+        assert_eq!(sections.len(), 4);
+        assert_eq!(names(&sections, "28\n10\n1f\n35\n40\n"), [".text.b", ".text.a"]);
+    }
+
+    #[test]
+    fn the_script_keeps_what_is_around_them() {
+        let script = format!("a\n{FIRST}    *(old)\n{LAST}b\n");
+        let wanted = format!("a\n{FIRST}    *(new)\n{LAST}b\n");
+        assert_eq!(with_names(&script, &["new".to_owned()]), Some(wanted));
+        assert_eq!(with_names("a\n", &[]), None);
+    }
+}
