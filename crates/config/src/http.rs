@@ -1,6 +1,10 @@
 //! What makes a text a URL or a header, as far as a configuration can tell.
 
+use std::collections::BTreeMap;
+
 use plenipo_redact::is_secret_header;
+
+use crate::template::Template;
 
 /// What may stand before a variable in a header with a credential, and is none.
 const SCHEMES: [&str; 6] = ["", "Basic", "Bearer", "DPoP", "Key", "Token"];
@@ -76,8 +80,17 @@ pub(crate) fn has_credential(name: &str, text: &str) -> bool {
     }
 }
 
+/// A variable that holds a credential as it is written, if one does.
+pub(crate) fn credential_of(variables: &BTreeMap<String, Template>) -> Option<&Template> {
+    let holds = |(name, value): &(&String, &Template)| {
+        let text = value.own_text();
+        is_secret_header(name) && !text.trim().is_empty() && !is_placeholder(&text)
+    };
+    variables.iter().find(holds).map(|(_, value)| value)
+}
+
 /// Whether a text is no more than what another program asks for when it starts the server: `${input:key}`.
-pub(crate) fn is_placeholder(text: &str) -> bool {
+fn is_placeholder(text: &str) -> bool {
     let name = text.trim().strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
     name.is_some_and(|name| !name.contains(['$', '}']))
 }

@@ -144,7 +144,12 @@ impl Config {
     /// What it says itself that looks like a credential, if anything: see [`ServerConfig::written_credential`].
     #[must_use]
     pub fn written_credential(&self) -> Option<&Template> {
-        self.servers.values().flatten().find_map(ServerConfig::written_credential)
+        let of_servers = self.servers.values().flatten();
+        let environments = self.environments.values().flatten();
+        of_servers
+            .filter_map(ServerConfig::written_credential)
+            .chain(environments.filter_map(|it| http::credential_of(&it.env)))
+            .next()
     }
 
     /// Names of servers, sorted.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use plenipo_connect::environment::EnvironmentId;
-use plenipo_redact::{Secret, is_secret_header};
+use plenipo_redact::Secret;
 
 use crate::enterprise::EnterpriseConfig;
 use crate::error::ConfigError;
@@ -192,14 +192,7 @@ impl ServerConfig {
     pub fn written_credential(&self) -> Option<&Template> {
         match &self.transport {
             TransportSettings::Http(http) => http.written_credential(),
-            TransportSettings::Stdio(stdio) => {
-                let found = stdio.env.iter().find(|(name, value)| {
-                    let text = value.own_text();
-                    let is_empty = text.trim().is_empty() || http::is_placeholder(&text);
-                    is_secret_header(name) && !is_empty
-                });
-                found.map(|(_, value)| value)
-            }
+            TransportSettings::Stdio(stdio) => http::credential_of(&stdio.env),
         }
     }
 

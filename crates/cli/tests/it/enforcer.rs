@@ -116,6 +116,7 @@ fn a_configuration_with_a_credential_in_it_cannot_be_read() {
             "[mcp_servers.a]\nurl = \"https://a.example/mcp\"\nhttp_headers = { X-Api-Key = \"hunter2\" }\n",
             "[mcp_servers.a]\nurl = \"https://a.example/mcp\"\nhttp_headers = { Cookie = \"sid=hunter2\" }\n",
             "[mcp_servers.a]\ncommand = \"a\"\nenv = { A_TOKEN = \"hunter2\" }\n",
+            "[environments.a]\ncommand = [\"a\"]\nenv = { A_TOKEN = \"hunter2\" }\n",
         ] {
             let ran = cat(config);
             ran.expect(1);
