@@ -14,7 +14,7 @@ struct Tool {
     needed_for: &'static str,
 }
 
-const TOOLS: [Tool; 12] = [
+const TOOLS: [Tool; 13] = [
     Tool {
         program: "python3",
         probe: &["-c", "import venv, ensurepip"],
@@ -63,6 +63,12 @@ const TOOLS: [Tool; 12] = [
         probe: &["-V"],
         packages: &["iproute2"],
         needed_for: "servers in another network",
+    },
+    Tool {
+        program: "podman",
+        probe: &["--version"],
+        packages: &["podman", "runc"],
+        needed_for: "servers in containers",
     },
     Tool {
         program: "pg_lsclusters",

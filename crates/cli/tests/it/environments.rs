@@ -237,39 +237,58 @@ fn is_over_there(bench: &Bench, config: &str) {
     assert!(said.contains("\nonly there\n") && !said.contains("\nvar\n"), "another root: {said}");
 }
 
-/// Where podman is there and may start containers; elsewhere the recipe is tested by what it is called with.
+/// A container's engine that keeps all it knows below one directory, or none if it cannot start a container here.
+fn podman(storage: &Fixture, root: &str) -> Option<Vec<String>> {
+    let below = |name: &str| storage.path().join(name).display().to_string();
+    let (kept, running, passing) = (below("root"), below("run"), below("tmp"));
+    let engine = |runtime: &str| {
+        let mut words =
+            vec!["podman", "--root", &kept, "--runroot", &running, "--tmpdir", &passing];
+        words.extend(["--storage-driver", "vfs", "--runtime", runtime]);
+        words.into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let starts = |engine: &Vec<String>| {
+        let words = engine.iter().map(String::as_str).chain(IN_A_CONTAINER);
+        let words: Vec<&str> = words.chain([root, "/bin/sh", "-c", "true"]).collect();
+        run(words[0], &words[1..])
+    };
+    // The usual runtime, crun, takes no hybrid hierarchy of control groups.
+    let engine = ["crun", "runc"].map(engine).into_iter().find(starts);
+    requires("podman that starts containers (as root)", engine.is_some()).then_some(engine?)
+}
+
+/// Limits that may be set where they may not be raised.
+const IN_A_CONTAINER: [&str; 9] = [
+    "run",
+    "--rm",
+    "-i",
+    "--network=none",
+    "--ulimit",
+    "nofile=1024:1024",
+    "--ulimit",
+    "nproc=1024:1024",
+    "--rootfs",
+];
+
 #[test]
 fn a_server_runs_in_a_container_that_podman_makes_of_a_root_and_leaves_none() {
-    let bench = Bench::new();
+    let (bench, storage) = (Bench::new(), Fixture::new());
     let root = root_with_server(&bench);
     let there = root.path().display().to_string();
-    let container = format!("plenipo-test-{}", std::process::id());
-    let mut words: Vec<&str> = vec!["podman"];
-    words.extend(["run", "--rm", "-i", "--network=none", "--name", &container]);
-    // Where limits may not be raised.
-    words.extend([
-        "--ulimit",
-        "nofile=1024:1024",
-        "--ulimit",
-        "nproc=1024:1024",
-        "--rootfs",
-        &there,
-    ]);
-    let starts =
-        |words: &[&str]| run(words[0], &[&words[1..], &["/bin/sh", "-c", "true"]].concat());
-    if !starts(&words) {
-        // The usual one, crun, takes no hybrid hierarchy of control groups.
-        words.splice(1..1, ["--runtime", "runc"]);
-        if !starts(&words) {
-            return eprintln!("podman starts no container here");
-        }
-    }
+    let Some(engine) = podman(&storage, &there) else { return };
+    let words = engine.iter().map(String::as_str);
+    let command: Vec<&str> = words.clone().chain(IN_A_CONTAINER).chain([&*there]).collect();
     let config = bench.configuration(&format!(
-        "[environments.root]\ncommand = {words:?}\ncwd = \"/only there\"\n[mcp_servers.there]\n\
+        "[environments.root]\ncommand = {command:?}\ncwd = \"/only there\"\n[mcp_servers.there]\n\
          command = \"/usr/bin/plenipo-there\"\nargs = [\"server\", \"workspace\"]\nenvironment_id = \"root\"\n",
     ));
     is_over_there(&bench, &config);
-    let gone = || !run("podman", &["container", "exists", &container]);
+    let listed: Vec<&str> = words.chain(["ps", "--all", "--quiet"]).collect();
+    let gone = || {
+        let listed = Command::new(listed[0]).args(&listed[1..]).output().unwrap();
+        assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
+        listed.stdout.is_empty()
+    };
     assert!(Deadline::poll_until(Duration::from_secs(30), gone), "the container is gone");
 }
 
