@@ -281,12 +281,15 @@ impl Kept {
         }
     }
 
-    async fn taken_over(&self, order: Order) -> io::Result<()> {
-        order.send(&self.orders)?;
+    /// Whether its keeper took over; false when nothing of it was left.
+    async fn taken_over(&self, order: Order) -> io::Result<bool> {
+        // Refused when the keeper is gone, with its server or without: its last report tells.
+        order.send(&self.orders).unwrap_or_default();
         let mut seen = self.seen.clone();
-        let taken = seen.wait_for(|seen| seen.taken_over || seen.gone);
-        match timeout(TAKING_OVER, taken).await {
-            Ok(Ok(_)) => Ok(()),
+        let taken = timeout(TAKING_OVER, seen.wait_for(|seen| seen.taken_over || seen.gone)).await;
+        match taken {
+            Ok(Ok(seen)) if seen.taken_over => Ok(true),
+            Ok(_) if !self.counted.is_one.load(Ordering::Relaxed) => Ok(false),
             _ => Err(lost()),
         }
     }
@@ -329,9 +332,13 @@ impl ServerProcess for Kept {
                 outputs.push(lock);
             }
             let order = Order::TakeOver { outputs, grace };
-            if let Err(error) = self.taken_over(order).await {
-                self.keeper.is_lost.store(true, Ordering::Relaxed);
-                return Err(error);
+            match self.taken_over(order).await {
+                Ok(true) => {}
+                Ok(false) => return Ok(false),
+                Err(error) => {
+                    self.keeper.is_lost.store(true, Ordering::Relaxed);
+                    return Err(error);
+                }
             }
             self.is_over.store(true, Ordering::Relaxed);
             let time = grace.stdin_closed.saturating_add(grace.terminated).saturating_add(PATIENCE);
