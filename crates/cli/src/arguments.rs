@@ -224,7 +224,9 @@ pub(crate) struct TrustArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// List every fault of every configuration file; exits with 2 if there is one.
+    /// List the faults of every configuration file; exits with 2 if there is one.
+    ///
+    /// Of each server, of each environment and of the rest of each file the first one is told.
     Check {
         /// Check this file alone, as if it were named with --config.
         #[arg(value_name = "FILE")]

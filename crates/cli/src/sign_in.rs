@@ -45,7 +45,7 @@ struct SignedOut {
 pub(crate) fn login(global: &Global, login: &LoginArguments) -> Result<ExitCode, Failure> {
     let settings = Settings::load(global.config.as_deref())?;
     warn_about(&settings);
-    let mut target = Target::find(&settings, &login.server)?;
+    let mut target = Target::enabled(&settings, &login.server)?;
     if let Some(scopes) = &login.scopes {
         let scopes = Scopes::parse(scopes)
             .map_err(|fault| Failure::usage(format!("the scopes of --scopes {fault}")))?;
@@ -108,7 +108,7 @@ pub(crate) async fn offer(
     server: &str,
     failure: &Failure,
 ) -> Result<bool, Failure> {
-    let Ok(mut target) = Target::find(settings, server) else { return Ok(false) };
+    let Ok(mut target) = Target::enabled(settings, server) else { return Ok(false) };
     if let Some(scopes) = failure.scopes() {
         target.settings.scopes = Some(scopes.clone());
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::error::ConfigError;
 use crate::keys;
 use crate::node::{Node, Place};
-use crate::scalar::{absolute, variable_name};
+use crate::scalar::{absolute, looked_up};
 
 /// Where credentials are kept. Set in managed and user configuration only.
 ///
@@ -191,7 +191,7 @@ impl TextSource {
         let text = place.string(node)?;
         match key.ends_with("_file") {
             true => absolute(place, &text).map(Self::File),
-            false => variable_name(&text, place).map(Self::Variable),
+            false => looked_up(&text, place).map(Self::Variable),
         }
     }
 }

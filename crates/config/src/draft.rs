@@ -10,7 +10,9 @@ use crate::keys::{self, Meaning};
 use crate::limits::Limits;
 use crate::node::{Node, Place, Value};
 use crate::oauth::OAuthConfig;
-use crate::scalar::{forwarded, milliseconds, restart, seconds, shutdown, variable_name};
+use crate::scalar::{
+    forwarded, looked_up, milliseconds, restart, seconds, shutdown, variable_name,
+};
 use crate::server::{
     HeaderValueSource, HttpSettings, ServerConfig, ServerState, StdioSettings, TransportSettings,
 };
@@ -149,14 +151,14 @@ impl<'a> Draft<'a> {
             "cwd" => self.cwd = Some(self.template(node, place)?),
             "url" => self.url = Some(self.url(node, place)?),
             "bearer_token_env_var" => {
-                self.bearer_token_env_var = Some(variable_name(&place.string(node)?, place)?);
+                self.bearer_token_env_var = Some(looked_up(&place.string(node)?, place)?);
             }
             "http_headers" => self.headers(node, place)?,
             "env_http_headers" => self.headers_from_variables(node, place)?,
             "http_headers_helper" => self.headers_helper = Some(self.helper(node, place)?),
             "scopes" => self.oauth.scopes(node, place)?,
             "oauth_resource" => self.oauth.resource(node, place)?,
-            "oauth" => self.not_yet.extend(self.oauth.table(node, place)?),
+            "oauth" => self.oauth.table(node, place)?,
             "auth" => self.is_managed = enterprise::is_managed(node, place)?,
             "enterprise" => self.enterprise = Some(EnterpriseConfig::read(node, place)?),
             "enabled" => self.enabled = place.boolean(node)?,
@@ -259,7 +261,7 @@ impl<'a> Draft<'a> {
     ) -> Result<(), ConfigError> {
         for (name, value) in place.table(node)? {
             let place = place.member(name);
-            let variable = variable_name(&place.string(value)?, &place)?;
+            let variable = looked_up(&place.string(value)?, &place)?;
             let template = Template::variable_named(&place, variable);
             self.header(&name.text, HeaderValueSource::Variable(template), &place)?;
         }

@@ -8,6 +8,8 @@ use crate::template::Template;
 
 /// What may stand before a variable in a header with a credential, and is none.
 const SCHEMES: [&str; 6] = ["", "Basic", "Bearer", "DPoP", "Key", "Token"];
+/// What stands before a credential in whatever header.
+const CREDENTIAL_SCHEMES: [&str; 3] = ["Basic", "Bearer", "DPoP"];
 /// Headers that the transport sets itself.
 const RESERVED: [&str; 12] = [
     "accept",
@@ -67,8 +69,13 @@ pub(crate) fn check_header_value(value: &str) -> Result<(), String> {
 }
 
 /// Whether a header that has `text` in it whatever its variables hold has a credential in it: its name says that it is
-/// one, and the text is more than a scheme (`Bearer`) or the names of cookies (`sid=`).
+/// one, and the text is more than a scheme (`Bearer`) or the names of cookies (`sid=`); or the text says it (`Bearer x`).
 pub(crate) fn has_credential(name: &str, text: &str) -> bool {
+    let is_scheme =
+        |word: &str| CREDENTIAL_SCHEMES.iter().any(|scheme| scheme.eq_ignore_ascii_case(word));
+    if text.trim().split_once(char::is_whitespace).is_some_and(|(word, _)| is_scheme(word)) {
+        return true;
+    }
     if !is_secret_header(name) || is_placeholder(text) {
         return false;
     }
@@ -107,6 +114,8 @@ mod tests {
             ("X-Api-Key", ""),
             ("Cookie", "sid=; theme="),
             ("X-Team", "payments"),
+            ("X-Team", "Bearers of news"),
+            ("X-Forwarded-Authorization", " Bearer "),
             ("X-Api-Key", "${input:key}"),
         ] {
             assert!(!has_credential(name, text), "{name}: {text}");
@@ -115,6 +124,9 @@ mod tests {
             ("Authorization", "Bearer s3cr3t"),
             ("Proxy-Authorization", "s3cr3t"),
             ("X-API-Key", "s3cr3t"),
+            ("X-Foo", "Bearer s3cr3t"),
+            ("X-Foo", " basic s3cr3t"),
+            ("X-Foo", "DPoP\ts3cr3t"),
             ("X-Auth-Token", "Bearer s3cr3t"),
             ("Cookie", "sid=s3cr3t"),
             ("cookie", "theme=; s3cr3t"),

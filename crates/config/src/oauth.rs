@@ -4,7 +4,7 @@ use std::path::Path;
 
 use plenipo_oauth::{EndpointUrl, Issuer, ResourceId, Scopes};
 
-use crate::client::ClientProof;
+use crate::client::{ClientProof, refuse_secret};
 use crate::credentials::{TextSource, once};
 use crate::error::ConfigError;
 use crate::keys;
@@ -115,32 +115,19 @@ impl OAuthConfig {
         faults.into_iter().find(|(is_wrong, _)| *is_wrong).map(|(_, reason)| reason)
     }
 
-    /// The table; returns the keys in it that are not honoured.
-    pub(crate) fn table(
-        &mut self,
-        node: &Node,
-        place: &Place<'_>,
-    ) -> Result<Vec<String>, ConfigError> {
-        let mut not_yet = Vec::new();
+    pub(crate) fn table(&mut self, node: &Node, place: &Place<'_>) -> Result<(), ConfigError> {
         for (name, value) in place.table(node)? {
-            let member = place.member(name);
-            match name.text.as_str() {
-                "client_secret" => not_yet.push(
-                    "`oauth.client_secret` (name its source in `oauth.client_secret_env_var` or \
-                     `oauth.client_secret_file`)"
-                        .to_owned(),
-                ),
-                key => self.take(key, value, &member)?,
-            }
+            self.take(&name.text, value, &place.member(name))?;
         }
         match self.misfit() {
             Some(misfit) => Err(place.misfit(node, misfit)),
-            None => Ok(not_yet),
+            None => Ok(()),
         }
     }
 
     fn take(&mut self, key: &str, node: &Node, place: &Place<'_>) -> Result<(), ConfigError> {
         match key {
+            "client_secret" => return Err(refuse_secret(place)),
             "grant" => self.grant = grant(node, place)?,
             "client_id" => self.client_id = Some(filled(node, place)?),
             "client_id_metadata_document" => {

@@ -8,6 +8,7 @@ use plenipo_connect::{RestartPolicy, ShutdownPolicy};
 
 use crate::error::ConfigError;
 use crate::node::{Node, Place, Value};
+use crate::template::is_variable;
 
 /// Clocks far in the future overflow on some systems; 30 days is for ever here.
 const LONGEST: Duration = Duration::from_secs(30 * 24 * 60 * 60);
@@ -104,11 +105,24 @@ pub(crate) fn absolute(place: &Place<'_>, text: &str) -> Result<PathBuf, ConfigE
     Err(place.fault("should be an absolute path"))
 }
 
+/// The name of a variable that is set, which programs may want to be an odd one.
 pub(crate) fn variable_name(name: &str, place: &Place<'_>) -> Result<String, ConfigError> {
     if name.is_empty() || name.contains(['=', '\0']) {
         return Err(place.fault("is not the name of an environment variable"));
     }
     Ok(name.to_owned())
+}
+
+/// The name of a variable that is looked up. What stands there instead may be the secret itself, so that it is not shown.
+pub(crate) fn looked_up(name: &str, place: &Place<'_>) -> Result<String, ConfigError> {
+    if is_variable(name) {
+        return Ok(name.to_owned());
+    }
+    let mut fault = place.fault(
+        "is not the name of an environment variable: letters, digits and `_`, no digit first",
+    );
+    fault.hint = Some("put the value into an environment variable and name that here".to_owned());
+    Err(fault)
 }
 
 /// `env_vars`: names, or tables with a name and where it is looked up.
@@ -117,7 +131,7 @@ pub(crate) fn forwarded(node: &Node, place: &Place<'_>) -> Result<Vec<String>, C
     for (place, item) in place.array(node)? {
         let table = match &item.value {
             Value::Text(name) => {
-                names.push(variable_name(name, &place)?);
+                names.push(looked_up(name, &place)?);
                 continue;
             }
             Value::Table(table) => table,
@@ -127,7 +141,7 @@ pub(crate) fn forwarded(node: &Node, place: &Place<'_>) -> Result<Vec<String>, C
         for (key, value) in table {
             let place = place.member(key);
             match key.text.as_str() {
-                "name" => name = Some(variable_name(&place.string(value)?, &place)?),
+                "name" => name = Some(looked_up(&place.string(value)?, &place)?),
                 "source" => match place.string(value)?.as_str() {
                     "local" => {}
                     "remote" => return Err(place.fault("is `remote`, but this server is local")),

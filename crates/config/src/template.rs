@@ -344,7 +344,8 @@ fn directory_name(file: &str) -> Part {
     }
 }
 
-fn is_variable(name: &str) -> bool {
+/// Letters, digits and `_`, no digit first.
+pub(crate) fn is_variable(name: &str) -> bool {
     let first = name.bytes().next();
     first.is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_')
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')

@@ -78,6 +78,10 @@ pub enum StoreFault {
         /// Which part.
         what: &'static str,
     },
+    /// The record is another one than the name it is under says: nothing that is done under either name would be done
+    /// to all of it.
+    #[error("the credential in it belongs under another name")]
+    Misplaced,
     /// The record was written by another version.
     #[error("it has format {found}, and this version reads format 1")]
     Format {
@@ -247,9 +251,10 @@ impl StoreError {
             StoreFault::NotOwned { .. } => {
                 Some(format!("run as the owner of {place}, or give it to the user who runs this"))
             }
-            StoreFault::Corrupt { .. } | StoreFault::NotSealed | StoreFault::TooLong => {
-                Some(format!("remove {place} and sign in again"))
-            }
+            StoreFault::Corrupt { .. }
+            | StoreFault::Misplaced
+            | StoreFault::NotSealed
+            | StoreFault::TooLong => Some(format!("remove {place} and sign in again")),
             StoreFault::Format { .. } => {
                 Some("use the version that wrote it, or sign in again".to_owned())
             }

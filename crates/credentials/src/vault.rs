@@ -6,7 +6,7 @@ use std::time::Duration;
 use plenipo_oauth::{Issuer, ResourceId};
 use plenipo_redact::Secret;
 
-use crate::error::StoreError;
+use crate::error::{StoreError, StoreFault};
 use crate::key::{CredentialKey, RecordId};
 use crate::record::{Grant, Record};
 use crate::store::{Lease, Store};
@@ -112,13 +112,18 @@ impl Vault {
     fn read_all(&self) -> Result<(Vec<Record>, Vec<Unread>), StoreError> {
         let (mut records, mut unread) = (Vec::new(), Vec::new());
         for (id, text) in self.store.all()? {
-            let read = match text {
+            let decoded = match text {
                 Ok(text) if Record::is_of_another_kind(&text) => continue,
-                Ok(text) => self.read(&id, &text),
+                Ok(text) => Record::decode(&text).map_err(|fault| self.unreadable(&id, fault)),
                 Err(error) => Err(error),
             };
-            match read {
-                Ok(record) => records.push(record),
+            match decoded {
+                Ok(record) if record.key.id() == id => records.push(record),
+                // Nobody else had access to it, so that it is whose it says.
+                Ok(record) => {
+                    let error = self.unreadable(&id, StoreFault::Misplaced);
+                    unread.push(Unread { error, owner: Owner::Server(Box::new(record.key)) });
+                }
                 Err(error) => unread.push(Unread { error, owner: self.owner(&id) }),
             }
         }
@@ -130,7 +135,7 @@ impl Vault {
         Ok((records, unread))
     }
 
-    /// Whose a record is that cannot be used. One that is not where its key says is anybody's.
+    /// Whose a record is that others could have written. One that is not where its key says is anybody's.
     #[must_use]
     pub fn owner(&self, id: &RecordId) -> Owner {
         let Some(text) = self.store.peek(id) else { return Owner::Unknown };
@@ -211,8 +216,15 @@ impl Vault {
     }
 
     fn read(&self, id: &RecordId, text: &Secret<Vec<u8>>) -> Result<Record, StoreError> {
-        let record = Record::decode(text);
-        record.map_err(|fault| StoreError::new("read", self.named(id), fault))
+        match Record::decode(text) {
+            Ok(record) if record.key.id() == *id => Ok(record),
+            Ok(_) => Err(self.unreadable(id, StoreFault::Misplaced)),
+            Err(fault) => Err(self.unreadable(id, fault)),
+        }
+    }
+
+    fn unreadable(&self, id: &RecordId, fault: StoreFault) -> StoreError {
+        StoreError::new("read", self.named(id), fault)
     }
 
     pub(crate) fn save(&self, lease: &mut dyn Lease, record: &Record) -> Result<(), StoreError> {
@@ -230,8 +242,7 @@ impl Vault {
     ) -> Result<Record, StoreError> {
         match text {
             None => Ok(Record::new(key.clone())),
-            Some(text) => Record::decode(&text)
-                .map_err(|fault| StoreError::new("read", self.named(&key.id()), fault)),
+            Some(text) => self.read(&key.id(), &text),
         }
     }
 

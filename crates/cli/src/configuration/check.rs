@@ -1,4 +1,5 @@
-//! `plenipo config check`: every fault at once, of every file, whether or not the rest can be used.
+//! `plenipo config check`: the faults of every file at once, whether or not the rest can be used; the first of each
+//! server, of each environment and of the rest of each file.
 
 use std::io;
 use std::os::unix::fs::MetadataExt as _;

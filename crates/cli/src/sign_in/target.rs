@@ -18,6 +18,7 @@ use super::listener::{self, Listener};
 use super::pasted::Pasted;
 use super::{Way, browser, status, store_failed};
 use crate::failure::{Code, Failure, with_sources};
+use crate::reach::Reachable;
 use crate::settings::Settings;
 use crate::{credentials, env, terminal};
 
@@ -42,6 +43,15 @@ pub(super) struct Found {
 }
 
 impl Target {
+    /// A server that may be reached: nobody signs in to one that is switched off or not wholly understood.
+    pub(super) fn enabled(settings: &Settings, name: &str) -> Result<Self, Failure> {
+        match Reachable::find(settings, name) {
+            Some(Err(why)) => Err(why.into_failure(name)),
+            _ => Self::find(settings, name),
+        }
+    }
+
+    /// A server whatever its state: what is kept for one that is switched off can still be given up.
     pub(super) fn find(settings: &Settings, name: &str) -> Result<Self, Failure> {
         if let Some(refusal) = settings.refused_server(name) {
             return Err(refusal);

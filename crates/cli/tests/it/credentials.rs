@@ -391,6 +391,76 @@ fn a_credential_that_others_could_have_read_stops_its_own_server_only() {
 }
 
 #[test]
+fn nobody_signs_in_to_a_server_that_a_call_would_not_reach() {
+    let bench = Bench::new();
+    let server = Plain::start("401 Unauthorized\r\n");
+    for (more, expected, note) in [
+        ("enabled = false", "server `notes` is disabled: `enabled = false`", true),
+        ("supports_parallel_tool_calls = true", "server `notes` is disabled: not honoured", true),
+        (
+            "oauth = { client_id = \"c\", client_secret = \"hunter2\" }",
+            "`mcp_servers.notes.oauth.client_secret` is never read from a configuration file",
+            false,
+        ),
+    ] {
+        let text = format!("[mcp_servers.notes]\nurl = {:?}\n{more}\n", server.url);
+        let config = bench.configuration(&text);
+        let run = |words: &[&str]| bench.run([&["--config", &config], words].concat());
+        for words in
+            [&["call", "notes.hi"][..], &["login", "--no-browser", "notes"], &["login", "notes"]]
+        {
+            let ran = run(words);
+            ran.expect(2);
+            assert!(ran.stderr.contains(expected), "{words:?}: {}", ran.stderr);
+            assert!(!ran.stderr.contains("hunter2"), "{}", ran.stderr);
+        }
+        let seen = server.seen.lock().unwrap().clone();
+        assert!(seen.is_empty(), "nothing is sent: {seen:?}");
+        let code = if note { 0 } else { 2 };
+        assert!(!run(&["config", "check"]).expect(code).stdout.contains("hunter2"));
+    }
+    // What was kept before it was switched off can be given up.
+    let text = format!("[mcp_servers.notes]\nurl = {:?}\nenabled = false\n", server.url);
+    let config = bench.configuration(&text);
+    keep(&bench, &server.url, "ada");
+    let ran = bench.run(["--config", &config, "logout", "notes"]);
+    assert!(ran.expect(0).stderr.contains("signed out of `notes`"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_credential_under_another_name_is_not_left_behind_in_silence() {
+    let bench = Bench::new();
+    let config = bench.configuration("[mcp_servers.notes]\nurl = \"http://127.0.0.1:1/mcp\"\n");
+    let run = |words: &[&str]| bench.run([&["--config", &config], words].concat());
+    keep(&bench, "http://127.0.0.1:1/mcp", "ada");
+    let place = directory(&bench);
+    let mut files = fs::read_dir(&place).unwrap().map(|entry| entry.unwrap().path());
+    let own = files.find(|path| path.extension().is_some_and(|it| it == "credential"));
+    let moved = place.join(format!("{}.credential", "a".repeat(64)));
+    fs::rename(own.unwrap(), &moved).unwrap();
+    // A second one, under its own name, changes nothing about the first.
+    for second in [false, true] {
+        if second {
+            keep(&bench, "http://127.0.0.1:1/mcp", "bob");
+        }
+        let ran = run(&["logout", "notes"]);
+        ran.expect(2);
+        let name = moved.display().to_string();
+        assert!(ran.stderr.contains(&name), "{}", ran.stderr);
+        assert!(ran.stderr.contains("failed to sign out of server `notes` wholly"));
+        assert!(ran.stderr.contains(&format!("hint: remove {name}")), "{}", ran.stderr);
+        assert_eq!(ran.stderr.contains("signed out of `notes`"), second, "{}", ran.stderr);
+        assert!(moved.exists(), "the control: it is for its owner to look at");
+        let status = run(&["auth", "status"]);
+        assert!(status.expect(0).stdout.contains("not used"), "{}", status.stdout);
+        assert_eq!(run(&["auth", "status", "--json"]).expect(0).stdout, "[]\n");
+    }
+    fs::remove_file(&moved).unwrap();
+    let ran = run(&["logout", "notes"]);
+    assert!(ran.expect(0).stderr.contains("nobody is signed in to `notes`"), "{}", ran.stderr);
+}
+
+#[test]
 fn a_sign_in_and_a_sign_out_can_be_read_by_programs() {
     let bench = Bench::new();
     let Some(fake) = Fake::start(&bench, "12.py", "no-expiry") else { return };

@@ -215,6 +215,51 @@ fn a_project_names_no_files_of_secrets() {
 }
 
 #[test]
+fn a_client_secret_is_never_read_from_a_file() {
+    for origin in [Origin::Managed, Origin::User, Origin::Project] {
+        let text = "[mcp_servers.x]\nurl = \"https://x.example/mcp\"\n\
+                    oauth = { client_id = \"c\", client_secret = \"hunter2\" }\n";
+        let config = parse(text, "plenipo.toml", origin).unwrap();
+        let fault = config.servers[&ServerName::new("x").unwrap()].as_ref().unwrap_err();
+        let shown = fault.to_string();
+        assert!(shown.contains("`mcp_servers.x.oauth.client_secret` is never read"), "{shown}");
+        assert!(fault.hint().unwrap().contains("`client_secret_env_var`"), "{fault:?}");
+        assert!(!format!("{shown} {fault:?}").contains("hunter2"), "{fault:?}");
+    }
+}
+
+#[test]
+fn a_value_in_the_place_of_a_variables_name_is_a_fault_that_does_not_show_it() {
+    let http = "[mcp_servers.x]\nurl = \"https://x.example/mcp\"\n";
+    let stdio = "[mcp_servers.x]\ncommand = \"x\"\n";
+    for (before, key, after) in [
+        (http, "bearer_token_env_var = ", ""),
+        (http, "env_http_headers = { X-Api-Key = ", " }"),
+        (http, "oauth = { client_id = \"c\", client_secret_env_var = ", " }"),
+        (http, "oauth = { client_id = \"c\", private_key_env_var = ", " }"),
+        (http, "oauth = { client_id = \"c\", grant = \"jwt_bearer\", assertion_env_var = ", " }"),
+        (stdio, "env_vars = [", "]"),
+        (stdio, "env_vars = [{ name = ", " }]"),
+        ("[credentials]\n", "passphrase_env_var = ", ""),
+    ] {
+        let read = |value: &str| {
+            let text = format!("{before}{key}{value:?}{after}\n");
+            let config = parse(&text, "plenipo.toml", Origin::User)?;
+            config.servers.into_values().next().transpose()
+        };
+        for value in ["Bearer sk-hunter2", "sk-hunter2", "1hunter2", "hunter2=", ""] {
+            let fault = read(value).unwrap_err();
+            let shown = format!("{fault} {fault:?}");
+            assert!(shown.contains("is not the name of an environment variable"), "{shown}");
+            assert!(!shown.contains("hunter2"), "{key}: {shown}");
+        }
+        for value in ["TOKEN", "_token_2"] {
+            assert!(read(value).is_ok(), "the control: {key}");
+        }
+    }
+}
+
+#[test]
 fn a_project_holds_no_credential_itself() {
     let read = |headers: &str, origin: Origin| {
         let text = format!("[mcp_servers.x]\nurl = \"https://x.example/mcp\"\n{headers}\n");
@@ -228,6 +273,9 @@ fn a_project_holds_no_credential_itself() {
         ("Authorization", "Bearer hunter2${HOME:-}"),
         ("Authorization", "${SCHEME}hunter2"),
         ("X-Api-Key", "hunter2"),
+        ("X-Foo", "Bearer hunter2"),
+        ("X-Foo", "basic hunter2${HOME:-}"),
+        ("X-Foo", "${SCHEME:-DPoP hunter2}"),
         ("X-Auth-Token", "${TOKEN:-hunter2}"),
         ("Proxy-Authorization", "Basic hunter2"),
         ("Cookie", "sid=hunter2"),
@@ -244,6 +292,7 @@ fn a_project_holds_no_credential_itself() {
         "env_http_headers = { Authorization = \"TOKEN\" }",
         "bearer_token_env_var = \"TOKEN\"",
         "http_headers = { X-Team = \"blue\" }",
+        "http_headers = { X-Foo = \"Bearer ${TOKEN}\" }",
         "http_headers = { Cookie = \"sid=${SID}; theme=${THEME}\" }",
         "http_headers = { X-Api-Key = \"${KEY}\" }",
     ] {

@@ -59,7 +59,8 @@ http_headers_helper = ["vault", "headers"]
 url = "https://example.com/mcp"
 scopes = ["read"]
 oauth_resource = "https://example.com"
-oauth = { client_id = "pre-1", client_secret = "x", callback_port = 8765 }
+oauth = { client_id = "pre-1", callback_port = 8765 }
+supports_parallel_tool_calls = true
 auth = "oauth" # the default, so there is nothing to wait for
 "#;
 
@@ -94,11 +95,7 @@ fn every_honoured_key_is_read() {
         other => format!("{other:?}"),
     };
     assert_eq!(state("off"), "`enabled = false`");
-    assert_eq!(
-        state("later"),
-        "not honoured yet: `oauth.client_secret` (name its source in `oauth.client_secret_env_var` or \
-         `oauth.client_secret_file`)"
-    );
+    assert_eq!(state("later"), "not honoured yet: `supports_parallel_tool_calls`");
     insta::assert_debug_snapshot!("an_http_server", server("web:@a/b.c-d"));
 }
 

@@ -125,6 +125,48 @@ fn whose_a_record_is_that_others_could_have_read_can_be_told() {
 }
 
 #[test]
+fn a_record_under_another_name_is_not_used_and_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path().join("credentials");
+    let vault = vault(&place);
+    sign_in(&vault, ISSUER, grant(None));
+    let path = record_path(&place);
+    let other = path.with_file_name(format!("{}.credential", "a".repeat(64)));
+    fs::rename(&path, &other).unwrap();
+    let survey = vault.survey().unwrap();
+    assert!(survey.records.is_empty());
+    assert_eq!(survey.unread.len(), 1);
+    let unread = &survey.unread[0];
+    assert!(matches!(unread.error.fault, StoreFault::Misplaced), "{unread:?}");
+    assert_eq!(unread.error.place, other.display().to_string());
+    assert_eq!(unread.owner, Owner::Server(Box::new(key(ISSUER))));
+    // In the place of one that is asked for by its name it is not that one.
+    let another = "https://other.example";
+    fs::rename(&other, place.join(format!("{}.credential", key(another).id()))).unwrap();
+    assert!(matches!(fault(vault.record(&key(another))), StoreFault::Misplaced));
+    assert!(matches!(vault.sign_out(&key(another)).unwrap_err().fault, StoreFault::Misplaced));
+    assert!(matches!(
+        vault.sign_in(&key(another), grant(None)).unwrap_err().fault,
+        StoreFault::Misplaced
+    ));
+}
+
+#[test]
+fn what_nobody_else_has_access_to_is_used_whatever_its_owner_may() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path().join("credentials");
+    let vault = vault(&place);
+    sign_in(&vault, ISSUER, grant(None));
+    let path = record_path(&place);
+    for (mode, used) in
+        [(0o400, true), (0o700, true), (0o600, true), (0o640, false), (0o604, false)]
+    {
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        assert_eq!(vault.record(&key(ISSUER)).is_ok(), used, "{mode:o}");
+    }
+}
+
+#[test]
 fn links_and_other_things_are_not_records() {
     let directory = tempfile::tempdir().unwrap();
     let place = directory.path().join("credentials");
