@@ -54,6 +54,7 @@ pub(crate) fn inside(
     if let Some(directory) = server.directory() {
         confined.current_dir(directory);
     }
+    confined.standing_for(server);
     Ok(confined)
 }
 

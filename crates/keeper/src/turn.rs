@@ -27,6 +27,7 @@ pub(crate) struct Turn(File);
 impl Turn {
     /// Its file in `directory`, which is made for the owner alone.
     pub(crate) fn of(command: &StdioCommand, directory: &Path) -> io::Result<Self> {
+        let command = command.stands_for();
         let mut hasher = DefaultHasher::new();
         command.program().hash(&mut hasher);
         command.arguments().for_each(|argument| argument.hash(&mut hasher));
@@ -75,6 +76,25 @@ impl Turn {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// However it is wrapped: there is one file, so that the runs wait for each other.
+    #[test]
+    fn a_command_around_a_server_takes_turns_with_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut server = StdioCommand::new("server");
+        server.args(["x"]).environment([("TOKEN", "y")]);
+        let around = |word: &str, inner: &StdioCommand| {
+            let mut command = StdioCommand::new("plenipo");
+            command.args(["trace", "--to", word]).standing_for(inner);
+            command
+        };
+        let (one, two) = (around("1", &server), around("2", &server));
+        for command in [&server, &one, &two, &around("3", &one)] {
+            Turn::of(command, directory.path()).unwrap();
+        }
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+        assert_eq!(one.stands_for().variables().count(), 0, "what it is started with stays there");
+    }
 
     #[tokio::test]
     async fn the_next_one_waits_for_all_that_are_ending_and_for_nobody_else() {

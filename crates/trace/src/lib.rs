@@ -16,6 +16,7 @@ mod places;
 mod propose;
 mod record;
 mod run;
+mod secrets;
 mod survey;
 
 pub use channel::Collector;

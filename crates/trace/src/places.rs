@@ -2,55 +2,11 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use crate::secrets;
+
 /// What the profile `:minimal` reads; as in `plenipo-policy`.
 const SYSTEM: [&str; 8] =
     ["/bin", "/sbin", "/usr", "/etc", "/lib", "/lib64", "/nix/store", "/run/current-system/sw"];
-
-/// Below a home directory: keys, tokens, and what browsers and shells remember.
-const SECRETS: [&str; 38] = [
-    ".ssh",
-    ".gnupg",
-    ".aws",
-    ".azure",
-    ".kube",
-    ".docker/config.json",
-    ".netrc",
-    ".npmrc",
-    ".pypirc",
-    ".git-credentials",
-    ".pgpass",
-    ".my.cnf",
-    ".vault-token",
-    ".terraform.d",
-    ".cargo/credentials",
-    ".cargo/credentials.toml",
-    ".config/gcloud",
-    ".config/gh",
-    ".config/hub",
-    ".config/op",
-    ".config/rclone",
-    ".config/git/credentials",
-    ".config/pip/pip.conf",
-    ".config/containers/auth.json",
-    ".local/share/keyrings",
-    ".local/share/plenipo",
-    ".password-store",
-    ".codex",
-    ".claude",
-    ".claude.json",
-    ".mozilla",
-    ".config/google-chrome",
-    ".config/chromium",
-    ".config/BraveSoftware",
-    ".bash_history",
-    ".zsh_history",
-    ".python_history",
-    ".psql_history",
-];
-/// The same, wherever.
-const SECRET_FILES: [&str; 4] = ["/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/ssl/private"];
-const SECRET_NAMES: [&str; 7] =
-    [".env", "id_rsa", "id_ecdsa", "id_ed25519", "id_dsa", "credentials.json", ".htpasswd"];
 
 /// Links that are followed one after the other; the kernel follows as many.
 const MOST_LINKS: usize = 40;
@@ -88,28 +44,38 @@ impl Surroundings {
 
     /// The secret that the path is or is in.
     pub(crate) fn secret(&self, path: &Path) -> Option<PathBuf> {
-        let of_home = self.home.iter().flat_map(|home| SECRETS.iter().map(|it| home.join(it)));
-        let known = of_home.chain(SECRET_FILES.iter().map(PathBuf::from));
-        if let Some(known) = known.into_iter().find(|known| path.starts_with(known)) {
-            return Some(known);
-        }
-        let name = path.file_name()?.to_str()?;
-        SECRET_NAMES.contains(&name).then(|| path.to_path_buf())
+        secrets::around(path, self.home.as_deref())
     }
 
-    /// The secrets that are there in a directory which is granted.
-    pub(crate) fn secrets_in(&self, directory: &Path) -> Vec<PathBuf> {
-        let of_home = self.home.iter().flat_map(|home| SECRETS.iter().map(|it| home.join(it)));
-        of_home.filter(|secret| secret.starts_with(directory) && secret.exists()).collect()
+    /// The secrets at known places that are there in a directory which is granted.
+    pub(crate) fn secrets_in(&self, directory: &Path) -> impl Iterator<Item = PathBuf> {
+        secrets::known_in(directory, self.home.as_deref())
     }
 
     /// How a profile writes the path: below the home directory from `~` on. `None` where it cannot be written.
     pub(crate) fn written(&self, path: &Path) -> Option<String> {
-        let text = path.to_str()?;
         // A pattern, which can only deny.
-        if text.contains(['*', '?', '[', ']']) {
-            return None;
+        self.shortened(path).filter(|text| !is_pattern(text))
+    }
+
+    /// How a profile writes what it denies: as a pattern of this path alone where it would be one of others.
+    pub(crate) fn denied(&self, path: &Path) -> Option<String> {
+        let text = self.shortened(path)?;
+        if !is_pattern(&text) {
+            return Some(text);
         }
+        let mut escaped = String::with_capacity(text.len());
+        for character in text.chars() {
+            match character {
+                '*' | '?' | '[' | ']' | '{' | '}' | '\\' => escaped.extend(['[', character, ']']),
+                _ => escaped.push(character),
+            }
+        }
+        Some(escaped)
+    }
+
+    fn shortened(&self, path: &Path) -> Option<String> {
+        let text = path.to_str()?;
         let below = self.home.as_deref().and_then(|home| path.strip_prefix(home).ok());
         match below.and_then(Path::to_str) {
             Some("") => Some("~".to_owned()),
@@ -117,6 +83,10 @@ impl Surroundings {
             None => Some(text.to_owned()),
         }
     }
+}
+
+fn is_pattern(text: &str) -> bool {
+    text.contains(['*', '?', '[', ']'])
 }
 
 /// Whether `:minimal` reads it.

@@ -1,6 +1,7 @@
 //! From what a run touched to the smallest profile that lets it happen again.
 
 mod gather;
+mod named;
 mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,6 +10,7 @@ use std::path::{Path, PathBuf};
 use plenipo_policy::Access;
 
 use crate::places::{Surroundings, is_system};
+use crate::secrets::Search;
 use crate::{Record, Survey};
 
 use gather::gather;
@@ -32,6 +34,10 @@ pub struct Proposal {
     secrets: BTreeMap<PathBuf, Access>,
     internet: BTreeSet<String>,
     sockets: BTreeSet<String>,
+    /// Touched, and not to be written in a profile.
+    left_out: BTreeSet<PathBuf>,
+    /// Granted, and perhaps with secrets that are not denied.
+    unsearched: BTreeSet<PathBuf>,
     incomplete: bool,
 }
 
@@ -58,6 +64,8 @@ impl Proposal {
             secrets: BTreeMap::new(),
             internet: BTreeSet::new(),
             sockets: BTreeSet::new(),
+            left_out: BTreeSet::new(),
+            unsearched: BTreeSet::new(),
             incomplete: survey.is_incomplete(),
         };
         for record in survey.records() {
@@ -74,6 +82,7 @@ impl Proposal {
         gather(&mut proposal, survey);
         proposal.directories_that_are_named();
         proposal.tidy();
+        proposal.deny(Search::default());
         proposal
     }
 
@@ -86,6 +95,12 @@ impl Proposal {
     /// Secrets that were touched, or named. None of them is granted.
     pub fn secrets(&self) -> impl Iterator<Item = &Path> {
         self.secrets.keys().map(PathBuf::as_path)
+    }
+
+    /// What is granted, and may hold secrets that the profile does not deny: there was too much in it to look at, or a
+    /// profile cannot name them.
+    pub fn unsearched(&self) -> impl Iterator<Item = &Path> {
+        self.unsearched.iter().map(PathBuf::as_path)
     }
 
     /// Whether the run reached or took an internet address; then the network is on.
@@ -106,11 +121,16 @@ impl Proposal {
     }
 
     fn grant(&mut self, path: &Path, access: Access, why: &str) {
+        if let Some(secret) = self.around.secret(path) {
+            self.secrets.entry(secret).or_insert(access);
+            return;
+        }
         if access == Access::Read && is_system(path) {
             self.minimal = true;
             return;
         }
         if self.around.written(path).is_none() {
+            self.left_out.insert(path.to_path_buf());
             self.incomplete = true;
             return;
         }
@@ -145,59 +165,7 @@ impl Proposal {
         }
     }
 
-    /// The directory it starts in, and what its arguments and variables name.
-    fn directories_that_are_named(&mut self) {
-        let directory = self.around.directory.clone();
-        let why = match self.around.is_broad(&directory) {
-            true => "the directory it starts in, AND IT HOLDS MUCH ELSE: set `cwd` of the server",
-            false => "the directory it starts in",
-        };
-        self.grant(&directory, Access::Read, why);
-        for word in self.around.arguments.clone() {
-            let value = word.split_once('=').map_or(word.as_str(), |(_, value)| value);
-            let Some(path) = self.existing(value) else { continue };
-            if path.is_dir() && !is_system(&path) {
-                self.named(&path, "an argument names it", true);
-            }
-        }
-        for (name, value) in self.around.variables.clone() {
-            if let Some(path) = self.existing(&value) {
-                self.named(&path, &format!("`{name}` names it"), false);
-            }
-        }
-    }
-
-    /// A path that is there, or is to be made in a directory that is there. Directly below `/` nothing is made: a secret
-    /// that begins with `/` is no path.
-    fn existing(&self, word: &str) -> Option<PathBuf> {
-        let path = Path::new(word);
-        let plain = path.is_absolute() || (word.contains('/') && !word.contains("://"));
-        let path = self.around.directory.join(path);
-        let above = path.parent()?;
-        if !plain {
-            return None;
-        }
-        let real = std::fs::canonicalize(&path).ok();
-        let made = || Some(std::fs::canonicalize(above).ok()?.join(path.file_name()?));
-        real.or_else(|| made().filter(|_| above.parent().is_some()))
-    }
-
-    fn named(&mut self, path: &Path, why: &str, is_argument: bool) {
-        if let Some(secret) = self.around.secret(path) {
-            self.secrets.entry(secret).or_insert(Access::Read);
-            return;
-        }
-        if is_argument {
-            let much = if self.around.is_broad(path) { ", AND IT HOLDS MUCH ELSE" } else { "" };
-            self.grant(path, Access::Read, &format!("{why}{much}"));
-        }
-        if !self.covers(path, Access::Write) {
-            let why = format!("{why}; nothing was written there in this run");
-            self.doubt(path, Access::Write, &why);
-        }
-    }
-
-    /// What says nothing more, and what must not be in it.
+    /// Without what says nothing more.
     fn tidy(&mut self) {
         let granted = std::mem::take(&mut self.granted);
         for (path, (access, why)) in granted {
@@ -209,13 +177,36 @@ impl Proposal {
         let mut unsure = std::mem::take(&mut self.unsure);
         unsure.retain(|path, (access, _)| !self.covers(path, *access));
         self.unsure = unsure;
-        let around = self.around.clone();
-        let inside = self.granted.keys().flat_map(|path| around.secrets_in(path));
+    }
+
+    /// The secrets in every place that is granted, whatever the profile calls it.
+    fn deny(&mut self, mut search: Search) {
+        let system = self.minimal.then(|| PathBuf::from("/etc"));
+        let temporary =
+            self.temporary.iter().filter_map(|it| self.place(*it)).map(Path::to_path_buf);
+        let places: Vec<_> =
+            system.into_iter().chain(self.granted.keys().cloned()).chain(temporary).collect();
         let reached = self
             .secrets
             .keys()
             .filter(|path| self.covers(path, Access::Read) || (self.minimal && is_system(path)));
-        self.denied = inside.chain(reached.cloned()).collect();
+        let mut denied: BTreeSet<PathBuf> = reached.cloned().collect();
+        for place in places {
+            denied.extend(self.around.secrets_in(&place));
+            if !search.below(&place) {
+                self.unsearched.insert(place);
+            }
+        }
+        denied.append(&mut search.found);
+        for path in &denied {
+            let is_inside = path.ancestors().skip(1).any(|above| denied.contains(above));
+            if self.around.denied(path).is_none() {
+                self.unsearched.insert(path.clone());
+            } else if !is_inside {
+                self.denied.insert(path.clone());
+            }
+        }
+        self.incomplete |= !self.unsearched.is_empty();
     }
 }
 

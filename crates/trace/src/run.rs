@@ -154,11 +154,7 @@ fn tell(call: &ObservedCall, reporter: &mut Reporter) {
         }
         _ => {
             let Ok(Some(path)) = memory.path(call.address, call.directory) else { return };
-            let path = tidy(&path);
-            // Each sandbox has its own.
-            if ["/proc", "/dev"].iter().any(|own| path.starts_with(own)) {
-                return;
-            }
+            let Some(path) = outside(tidy(&path), call.thread) else { return };
             if call.what == ObservedUse::Execute {
                 interpreters(&path, reporter);
             }
@@ -168,6 +164,35 @@ fn tell(call: &ObservedCall, reporter: &mut Reporter) {
             });
         }
     }
+}
+
+/// Where a path leads that goes through a process's directory, its root or a descriptor, or goes up again. `None` in what
+/// each sandbox has of its own.
+fn outside(path: PathBuf, thread: u32) -> Option<PathBuf> {
+    let is_own = |path: &Path| ["/proc", "/dev"].iter().any(|own| path.starts_with(own));
+    if !is_own(&path) {
+        return Some(path);
+    }
+    let process = PathBuf::from(format!("/proc/{thread}"));
+    let whose = [
+        ("/proc/self", process.clone()),
+        ("/proc/thread-self", process.clone()),
+        ("/dev/fd", process.join("fd")),
+    ];
+    let below = |(own, process): &(&str, PathBuf)| Some(process.join(path.strip_prefix(own).ok()?));
+    let path = whose.iter().find_map(below).unwrap_or_else(|| path.clone());
+    let mut prefixes: Vec<&Path> = path.ancestors().collect();
+    prefixes.reverse();
+    for prefix in prefixes {
+        let Ok(end) = std::fs::read_link(prefix) else { continue };
+        let is_gone = end.to_string_lossy().ends_with(" (deleted)");
+        if end.is_absolute() && !is_own(&end) && !is_gone {
+            return Some(tidy(&end.join(path.strip_prefix(prefix).ok()?)));
+        }
+    }
+    let real = std::fs::canonicalize(&path).ok();
+    let made = || Some(std::fs::canonicalize(path.parent()?).ok()?.join(path.file_name()?));
+    real.or_else(made).filter(|end| !is_own(end))
 }
 
 fn record(what: ObservedUse, path: String, memory: &Memory) -> Record {
@@ -235,6 +260,25 @@ fn address(bytes: &[u8], bound: bool) -> Option<Record> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_through_a_process_is_one_of_a_file_and_what_is_its_own_is_none() {
+        let thread = std::process::id();
+        let here = std::fs::canonicalize(".").unwrap();
+        let led = |path: &str| outside(PathBuf::from(path), thread);
+        assert_eq!(led("/proc/self/root/etc/shadow"), Some("/etc/shadow".into()));
+        assert_eq!(led("/proc/thread-self/root"), Some("/".into()));
+        assert_eq!(led(&format!("/proc/{thread}/cwd/missing")), Some(here.join("missing")));
+        assert_eq!(led("/proc/self/../../etc/passwd"), Some("/etc/passwd".into()));
+        assert_eq!(led("/dev/../etc/passwd"), Some("/etc/passwd".into()));
+        let file = std::fs::File::open("/etc/passwd").unwrap();
+        let descriptor = std::os::fd::AsRawFd::as_raw_fd(&file);
+        assert_eq!(led(&format!("/dev/fd/{descriptor}")), Some("/etc/passwd".into()));
+        for own in ["/proc/self/status", "/dev/null", "/proc/meminfo", "/proc/self/fd"] {
+            assert_eq!(led(own), None, "{own}");
+        }
+        assert_eq!(led("/x/./y"), Some("/x/./y".into()));
+    }
 
     #[test]
     fn addresses_are_read_as_the_kernel_does() {

@@ -99,6 +99,7 @@ fn watched(server: &StdioCommand, name: &str) -> Result<StdioCommand, Failure> {
     if let Some(directory) = server.directory() {
         command.current_dir(directory);
     }
+    command.standing_for(server);
     Ok(command)
 }
 
@@ -206,17 +207,19 @@ impl Patient<'_> {
                 "reason": verdict.as_ref().err().map(Failure::message),
             }))?;
         } else {
-            let server = self.server.name.as_str();
-            terminal::print(&format!(
-                "{}\n# Then confine it:\n# [mcp_servers.{server}]\n# sandbox = {:?}\n",
-                proposal.toml().trim_end(),
-                proposal.name()
-            ))?;
+            let confining = proposal.confining(self.server.name.as_str());
+            terminal::print(&format!("{}\n{confining}", proposal.toml().trim_end()))?;
         }
         for secret in proposal.secrets() {
             terminal::warn(&format!(
                 "SECRET: the server looks at {} or is told to; the proposed profile does not let it",
                 terminal::harmless(&secret.to_string_lossy())
+            ));
+        }
+        for place in proposal.unsearched() {
+            terminal::warn(&format!(
+                "SECRETS MAY BE READABLE in {}: there is too much in it to search, or no profile can name what is there",
+                terminal::harmless(&place.to_string_lossy())
             ));
         }
         verdict.map_err(|failure| {

@@ -1,6 +1,6 @@
 """A server that needs what its arguments say, before it answers: `read PATH`, `cat PATH` (by a child), `make PATH`,
-`connect HOST:PORT`, `stay PATH` (puts its process id there and answers nobody). A `?` before the word: it goes on
-without."""
+`connect HOST:PORT`, `link OLD:NEW`, `stay PATH` (puts its process id there and answers nobody). A `?` before the word: it goes on
+without. One argument alone is such words in hexadecimal."""
 import json
 import os
 import socket
@@ -19,6 +19,9 @@ def need(what, of):
     elif what == "connect":
         host, port = of.rsplit(":", 1)
         socket.create_connection((host, int(port))).close()
+    elif what == "link":
+        os.link(*of.split(":"))
+        os.unlink(of.split(":")[1])
     elif what == "stay":
         with open(of + ".part", "w") as mark:
             mark.write(str(os.getpid()))
@@ -28,6 +31,8 @@ def need(what, of):
 
 
 words = sys.argv[1:]
+if len(words) == 1:
+    words = bytes.fromhex(words[0]).decode().split(" ", 1)
 for what, of in zip(words[::2], words[1::2]):
     try:
         need(what.lstrip("?"), of)

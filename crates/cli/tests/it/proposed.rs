@@ -214,6 +214,95 @@ fn secrets_are_said_aloud_and_never_granted() {
     assert!(ran.stderr.contains("hint: it may want the secrets"), "{}", ran.stderr);
 }
 
+/// Nobody has to touch them first.
+#[test]
+fn secrets_in_what_is_granted_and_of_the_system_are_hidden_though_nothing_touched_them() {
+    as_each_user(|bench| {
+        let secrets = [".env", "sub/.env", "id_rsa", "server.pem", ".npmrc"];
+        for secret in secrets {
+            bench.fixture.file(format!("workspace/{secret}"), KEY);
+        }
+        let Some((program, args)) = needy(bench, &[]) else { return };
+        let proposed = Proposed::new(bench, &program, &args, "");
+        let (pasted, _) = proposed.pasted(&[]);
+        let config = bench.configuration(&pasted);
+        let cat = |profile: &str, file: &str| {
+            bench.run(["sandbox", "--config", &config, "-P", profile, "--", "cat", file])
+        };
+        let own = secrets.map(|secret| place(bench, &format!("workspace/{secret}")));
+        let system = "/etc/shadow".to_owned();
+        let readable = cat(":read-only", &system).code == Some(0);
+        for secret in own.iter().chain(readable.then_some(&system)) {
+            assert!(!cat(":read-only", secret).expect(0).stdout.is_empty(), "the control");
+            let hidden = cat("s", secret);
+            assert_eq!((hidden.code, hidden.stdout.as_str()), (Some(1), ""), "{secret}: {pasted}");
+        }
+    });
+}
+
+#[test]
+fn a_home_in_a_directory_for_temporary_files_keeps_its_secrets() {
+    let bench = Bench::new();
+    let Some((program, args)) = needy(&bench, &["?make", &place(&bench, "new")]) else { return };
+    let proposed = Proposed::new(&bench, &program, &args, "");
+    let run = |text: &str, words: &[&str]| {
+        let config = bench.configuration(text);
+        let words =
+            words.iter().map(|word| if *word == "CONFIG" { config.as_str() } else { *word });
+        let mut command = bench.command(words);
+        Ran::of(command.env("TMPDIR", bench.fixture.path()).output().unwrap())
+    };
+    let ran = run(&proposed.server, &["doctor", "--config", "CONFIG", "s"]);
+    assert!(ran.expect(0).stdout.contains("\":tmpdir\" = \"write\""), "{}", ran.stdout);
+    let pasted = format!("{}sandbox = \"s\"\n{}", proposed.server, ran.stdout);
+    let in_it = |command: &[&str]| {
+        let sandbox = ["sandbox", "--config", "CONFIG", "-P", "s", "--"];
+        run(&pasted, &[&sandbox[..], command].concat())
+    };
+    in_it(&["touch", &place(&bench, "other")]).expect(0);
+    let hidden = in_it(&["cat", &place(&bench, "home/.ssh/id")]);
+    assert_eq!((hidden.code, hidden.stdout.as_str()), (Some(1), ""), "{pasted}");
+    assert_ne!(in_it(&["touch", &place(&bench, "home/.ssh/new")]).code, Some(0));
+    assert!(!bench.fixture.exists("home/.ssh/new"));
+}
+
+#[test]
+fn a_watched_run_takes_turns_with_the_server_and_leaves_no_lock_of_its_own() {
+    let bench = Bench::new();
+    let Some((program, args)) = needy(&bench, &[]) else { return };
+    let proposed = Proposed::new(&bench, &program, &args, "");
+    let locks = || {
+        let place = bench.fixture.join("home/.local/share/plenipo/ending");
+        let names = std::fs::read_dir(place).unwrap().map(|entry| entry.unwrap().file_name());
+        names.collect::<std::collections::BTreeSet<_>>()
+    };
+    proposed.call(&proposed.server, &["s.nothing"]).expect(0);
+    let before = locks();
+    assert_eq!(before.len(), 1);
+    for _ in 0..2 {
+        proposed.doctor(&[]).expect(0);
+        assert_eq!(locks(), before);
+    }
+}
+
+#[test]
+fn a_secret_that_is_read_through_a_process_or_by_another_name_is_said_aloud() {
+    let bench = Bench::new();
+    let key = place(&bench, "home/.ssh/id");
+    let root = format!("/proc/self/root{key}");
+    let cwd = "/proc/self/cwd/../home/.ssh/id".to_owned();
+    let link = format!("{key}:{}", place(&bench, "workspace/other"));
+    for words in [["?read ", &root], ["?read ", &cwd], ["?link ", &link]] {
+        // Nothing that its arguments say leads there.
+        let Some((program, mut args)) = needy(&bench, &[]) else { return };
+        args.push(words.concat().bytes().map(|byte| format!("{byte:02x}")).collect());
+        let proposed = Proposed::new(&bench, &program, &args, "");
+        let ran = proposed.doctor(&["--json"]);
+        let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(answer["secrets"][0], place(&bench, "home/.ssh"), "{words:?}: {}", ran.stderr);
+    }
+}
+
 #[test]
 fn a_server_that_cannot_be_watched_is_refused_in_words() {
     let bench = Bench::new();

@@ -47,6 +47,7 @@ pub struct StdioCommand {
     args: Vec<OsString>,
     environment: Vec<(OsString, OsString)>,
     cwd: Option<PathBuf>,
+    stands_for: Option<Box<Self>>,
 }
 
 impl StdioCommand {
@@ -58,6 +59,7 @@ impl StdioCommand {
             args: Vec::new(),
             environment: Vec::new(),
             cwd: None,
+            stands_for: None,
         }
     }
 
@@ -83,11 +85,27 @@ impl StdioCommand {
         self
     }
 
+    /// This command starts `server` with something around it: it takes turns with it, and its era is remembered, as if
+    /// `server` were started itself.
+    pub fn standing_for(&mut self, server: &Self) -> &mut Self {
+        let mut server = server.stands_for().clone();
+        server.environment.clear();
+        self.stands_for = Some(Box::new(server));
+        self
+    }
+
+    /// The server that is started in the end, without its environment if that is another command.
+    #[must_use]
+    pub fn stands_for(&self) -> &Self {
+        self.stands_for.as_deref().unwrap_or(self)
+    }
+
     /// Under which name the server's era is remembered. Variables do not count: some change with
     /// every start, and few change what a program is.
     pub(crate) fn memory_key(&self) -> MemoryKey {
-        let words = [&self.program].into_iter().chain(&self.args).map(|word| word.as_bytes());
-        let cwd = self.cwd.iter().map(|cwd| cwd.as_os_str().as_bytes());
+        let server = self.stands_for();
+        let words = [&server.program].into_iter().chain(&server.args).map(|word| word.as_bytes());
+        let cwd = server.cwd.iter().map(|cwd| cwd.as_os_str().as_bytes());
         MemoryKey::of_bytes([&b"stdio"[..]].into_iter().chain(words).chain(cwd))
     }
 

@@ -54,7 +54,7 @@ const EVERYWHERE: &[Watched] = &[
     Watched(libc::SYS_utimensat, Change, &[Both(0, 1)]),
     Watched(libc::SYS_symlinkat, Change, &[Both(1, 2)]),
     Watched(libc::SYS_renameat2, Change, &[Both(0, 1), Both(2, 3)]),
-    Watched(libc::SYS_linkat, Change, &[Both(2, 3)]),
+    Watched(libc::SYS_linkat, Change, &[Both(0, 1), Both(2, 3)]),
     Watched(libc::SYS_setxattr, Change, &[Path(0)]),
     Watched(libc::SYS_lsetxattr, Change, &[Path(0)]),
     Watched(libc::SYS_connect, Connect, &[Socket(1, 2)]),
@@ -83,7 +83,7 @@ const OLD: &[Watched] = &[
     Watched(libc::SYS_futimesat, Change, &[Both(0, 1)]),
     Watched(libc::SYS_symlink, Change, &[Path(1)]),
     Watched(libc::SYS_rename, Change, &[Path(0), Path(1)]),
-    Watched(libc::SYS_link, Change, &[Path(1)]),
+    Watched(libc::SYS_link, Change, &[Path(0), Path(1)]),
     Watched(libc::SYS_renameat, Change, &[Both(0, 1), Both(2, 3)]),
 ];
 #[cfg(not(target_arch = "x86_64"))]
@@ -153,6 +153,9 @@ mod tests {
         assert_eq!((below[0].directory, below[0].what), (Some(3), ObservedUse::Change));
         let renamed = read_of(libc::SYS_renameat2, [here, 0x1000, 5, 0x2000, 0, 0]);
         assert_eq!(renamed.iter().map(|call| call.address).collect::<Vec<_>>(), [0x1000, 0x2000]);
+        // What gets another name is had by that.
+        let linked = read_of(libc::SYS_linkat, [here, 0x1000, 5, 0x2000, 0, 0]);
+        assert_eq!(linked.iter().map(|call| call.address).collect::<Vec<_>>(), [0x1000, 0x2000]);
         let how = read_of(libc::SYS_openat2, [here, 0x1000, 0x3000, 24, 0, 0]);
         assert_eq!(how[0].what, ObservedUse::OpenHow { address: 0x3000 });
         let reached = read_of(libc::SYS_connect, [4, 0x1000, 16, 0, 0, 0]);

@@ -31,11 +31,20 @@ impl Proposal {
             self.entry(&mut text, "", path, *access, why);
         }
         for path in &self.denied {
-            self.entry(&mut text, "", path, Access::Deny, "a secret in what is granted above");
+            if let Some(written) = self.around.denied(path) {
+                line(&mut text, "", &written, Access::Deny, "a secret in what is granted above");
+            }
         }
         self.judgements(&mut text);
         self.network_table(&mut text, &name);
         text
+    }
+
+    /// The lines that confine a server of that name by it, as comments.
+    #[must_use]
+    pub fn confining(&self, server: &str) -> String {
+        let (server, profile) = (bare(server), quoted(&self.name));
+        format!("# Then confine it:\n# [mcp_servers.{server}]\n# sandbox = {profile}\n")
     }
 
     fn judgements(&self, text: &mut String) {
@@ -54,10 +63,18 @@ impl Proposal {
         for path in &self.sockets {
             text.extend([format!("# It connected to {path:?}, which no profile can allow.\n")]);
         }
+        for path in &self.left_out {
+            text.extend([format!(
+                "# LEFT OUT: {path:?}, which a profile cannot grant by this name.\n"
+            )]);
+        }
+        for place in &self.unsearched {
+            text.extend([format!(
+                "# SECRETS MAY BE READABLE in {place:?}: not all of it could be searched and denied. Grant less.\n"
+            )]);
+        }
         if self.incomplete {
-            text.push_str(
-                "# The run touched more than could be recorded: something may be missing here.\n",
-            );
+            text.push_str("# More was touched than this says: something may be missing here.\n");
         }
     }
 
@@ -93,13 +110,30 @@ fn line(text: &mut String, before: &str, key: &str, access: Access, why: &str) {
         Access::Write => "write",
         Access::Deny => "deny",
     };
+    let why = why.replace(is_unseen, "\u{fffd}");
     let entry = format!("{before}{} = \"{word}\"", quoted(key));
     text.extend([format!("{entry:<REASONS$}  # {why}\n")]);
 }
 
-/// A basic string of TOML, which is written like one of JSON but for one character.
+/// A basic string of TOML: that of JSON, and nothing in it that is not seen or that turns the line around.
 fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
+    let mut quoted = String::new();
+    for character in serde_json::Value::from(text).to_string().chars() {
+        match u32::from(character) {
+            _ if !is_unseen(character) => quoted.push(character),
+            code @ 0..=0xffff => quoted.extend([format!("\\u{code:04x}")]),
+            code => quoted.extend([format!("\\U{code:08x}")]),
+        }
+    }
+    quoted
+}
+
+/// Control characters, marks of direction, spaces without width, ends of lines, tags.
+fn is_unseen(character: char) -> bool {
+    character.is_control()
+        || matches!(u32::from(character),
+            0xad | 0x61c | 0x180e | 0x200b..=0x200f | 0x2028..=0x202e | 0x2060..=0x206f | 0xfeff
+            | 0xfff9..=0xfffb | 0xe0000..=0xe007f)
 }
 
 fn bare(name: &str) -> String {
