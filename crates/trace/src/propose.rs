@@ -207,6 +207,27 @@ impl Proposal {
             }
         }
         self.incomplete |= !self.unsearched.is_empty();
+        self.temporary_by_name();
+    }
+
+    /// A profile may not speak of what is in `$TMPDIR`, which is another one tomorrow: the directory itself is granted
+    /// where there is such.
+    fn temporary_by_name(&mut self) {
+        let Some(own) = self.around.temporary.clone() else { return };
+        let spoken_of = self.denied.iter().chain(self.granted.keys()).chain(&self.around.home);
+        let is_empty = !spoken_of.chain([&self.around.directory]).any(|it| it.starts_with(&own));
+        if is_empty
+            || self.around.written(&own).is_none()
+            || !self.temporary.remove(&Temporary::Own)
+        {
+            return;
+        }
+        if own == Path::new("/tmp") {
+            self.temporary.insert(Temporary::Shared);
+        } else {
+            self.granted
+                .insert(own, (Access::Write, "temporary files; it is `$TMPDIR`".to_owned()));
+        }
     }
 }
 

@@ -243,27 +243,37 @@ fn secrets_in_what_is_granted_and_of_the_system_are_hidden_though_nothing_touche
 #[test]
 fn a_home_in_a_directory_for_temporary_files_keeps_its_secrets() {
     let bench = Bench::new();
-    let Some((program, args)) = needy(&bench, &["?make", &place(&bench, "new")]) else { return };
+    let key = bench.fixture.file("temporary/home/.ssh/id", KEY).display().to_string();
+    let Some((program, args)) = needy(&bench, &["?make", &place(&bench, "temporary/new")]) else {
+        return;
+    };
     let proposed = Proposed::new(&bench, &program, &args, "");
     let run = |text: &str, words: &[&str]| {
         let config = bench.configuration(text);
         let words =
             words.iter().map(|word| if *word == "CONFIG" { config.as_str() } else { *word });
         let mut command = bench.command(words);
-        Ran::of(command.env("TMPDIR", bench.fixture.path()).output().unwrap())
+        Ran::of(
+            command
+                .env("TMPDIR", bench.fixture.join("temporary"))
+                .env("HOME", bench.fixture.join("temporary/home"))
+                .output()
+                .unwrap(),
+        )
     };
     let ran = run(&proposed.server, &["doctor", "--config", "CONFIG", "s"]);
-    assert!(ran.expect(0).stdout.contains("\":tmpdir\" = \"write\""), "{}", ran.stdout);
+    let granted = format!("{:?} = \"write\"", place(&bench, "temporary"));
+    assert!(ran.expect(0).stdout.contains(&granted), "{}", ran.stdout);
     let pasted = format!("{}sandbox = \"s\"\n{}", proposed.server, ran.stdout);
     let in_it = |command: &[&str]| {
         let sandbox = ["sandbox", "--config", "CONFIG", "-P", "s", "--"];
         run(&pasted, &[&sandbox[..], command].concat())
     };
-    in_it(&["touch", &place(&bench, "other")]).expect(0);
-    let hidden = in_it(&["cat", &place(&bench, "home/.ssh/id")]);
+    in_it(&["touch", &place(&bench, "temporary/other")]).expect(0);
+    let hidden = in_it(&["cat", &key]);
     assert_eq!((hidden.code, hidden.stdout.as_str()), (Some(1), ""), "{pasted}");
-    assert_ne!(in_it(&["touch", &place(&bench, "home/.ssh/new")]).code, Some(0));
-    assert!(!bench.fixture.exists("home/.ssh/new"));
+    assert_ne!(in_it(&["touch", &place(&bench, "temporary/home/.ssh/new")]).code, Some(0));
+    assert!(!bench.fixture.exists("temporary/home/.ssh/new"));
 }
 
 #[test]

@@ -167,7 +167,8 @@ fn secrets_in_a_temporary_directory_are_denied_whatever_it_is_called() {
     }
     let shared = tempfile::Builder::new().prefix("plenipo-").tempdir_in("/tmp").unwrap();
     std::fs::create_dir_all(shared.path().join("home/.ssh")).unwrap();
-    for (place, key) in [(own.path(), ":tmpdir"), (shared.path(), ":slash_tmp")] {
+    for (place, key) in [(own.path(), own.path().to_str().unwrap()), (shared.path(), ":slash_tmp")]
+    {
         let around = Surroundings {
             home: Some(place.join("home")),
             directory: PathBuf::from("/usr"),
