@@ -250,7 +250,7 @@ impl Attempt<'_> {
         launcher: ToLauncher,
         news: Option<News>,
     ) -> u8 {
-        if let Err(error) = confined {
+        if let Err(error) = confined.and_then(|()| may_close()) {
             launcher.refuse(&error);
             return u8::MAX;
         }
@@ -274,4 +274,13 @@ impl Attempt<'_> {
             _ => init::run(payload, self.mask, news),
         }
     }
+}
+
+/// Asked before the launcher hears that all is well: a command may not start with descriptors that are not its own.
+pub(crate) fn may_close() -> Result<(), LaunchError> {
+    sys::may_close().map_err(|error| {
+        LaunchError::unsupported("close inherited descriptors (close_range(2))", error).with_hint(
+            "the filter of this container refuses a system call of Linux 5.9; let it pass, or use a newer container runtime",
+        )
+    })
 }

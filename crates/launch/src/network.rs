@@ -29,6 +29,8 @@ pub(crate) struct Elsewhere {
 /// The first process's end.
 pub(crate) struct FromElsewhere {
     channel: OwnedFd,
+    /// The launcher's own, which the command must not be in; the kernels that do not say are older than 5.14.
+    outside: Option<u64>,
     entered: Cell<bool>,
 }
 
@@ -46,7 +48,9 @@ impl Elsewhere {
     }
 
     pub(crate) fn inside(self) -> FromElsewhere {
-        FromElsewhere { channel: self.inside, entered: Cell::new(false) }
+        // The socket is the launcher's, and so is its namespace.
+        let outside = sys::network_of(self.inside.as_fd()).ok();
+        FromElsewhere { channel: self.inside, outside, entered: Cell::new(false) }
     }
 
     /// Makes the namespace and hands it over. `user`: it is to belong to the user namespace of `first`.
@@ -75,11 +79,22 @@ impl FromElsewhere {
                      user.max_net_namespaces); `plenipo doctor` says more",
                 )
             })?;
-        self.entered.set(true);
+        self.entered.set(self.is_another()?);
         Ok(())
     }
 
-    /// The last look before the command: refuses if [`enter`](Self::enter) was not called or failed.
+    /// An outer filter can answer in the kernel's place that all went well.
+    fn is_another(&self) -> Result<bool, LaunchError> {
+        let Some(outside) = self.outside else { return Ok(true) };
+        let flags = SocketFlags::CLOEXEC;
+        rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
+            .map_err(Into::into)
+            .and_then(|socket| sys::network_of(socket.as_fd()))
+            .map(|inside| inside != outside)
+            .map_err(|error| LaunchError::step("look at the network namespace", error))
+    }
+
+    /// The last look before the command: refuses if [`enter`](Self::enter) was not called, failed, or changed nothing.
     pub(crate) fn verify(&self) -> Result<(), LaunchError> {
         if self.entered.get() {
             return Ok(());
@@ -100,9 +115,25 @@ mod tests {
     #[test]
     fn a_namespace_that_nobody_entered_is_a_refusal() {
         let (_outside, inside) = rustix::pipe::pipe().unwrap();
-        let left_out = FromElsewhere { channel: inside, entered: Cell::new(false) };
+        let left_out = FromElsewhere { channel: inside, outside: None, entered: Cell::new(false) };
         assert_eq!(left_out.verify().unwrap_err().kind(), ErrorKind::SelfCheck);
         left_out.entered.set(true);
         left_out.verify().unwrap();
+    }
+
+    #[test]
+    fn the_namespace_outside_is_not_another() {
+        let flags = SocketFlags::CLOEXEC;
+        let (here, _there) =
+            rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None).unwrap();
+        let outside = sys::network_of(here.as_fd()).unwrap();
+        let (channel, _writer) = rustix::pipe::pipe().unwrap();
+        let among = |outside| FromElsewhere {
+            channel: channel.try_clone().unwrap(),
+            outside: Some(outside),
+            entered: Cell::new(false),
+        };
+        assert!(!among(outside).is_another().unwrap());
+        assert!(among(outside + 1).is_another().unwrap());
     }
 }

@@ -25,11 +25,12 @@ pub(crate) use filter::{Instruction, install_filter, landlock_abi};
 pub(crate) use loopback::raise_loopback;
 pub(crate) use mount::{MountAttributes, set_mount_attributes};
 pub use names::resolve_without_modules;
-pub(crate) use network::{enter_network, make_network, unshare_network};
+pub(crate) use network::{enter_network, make_network, network_of, unshare_network};
 pub(crate) use notify::{Notice, go_on, install_listener, next_notice};
 pub use signal::outlive_job;
 pub(crate) use signal::{
     Delivery, Received, SignalMask, SignalQueue, block_signals, close_all_but, close_from, deliver,
-    kill_all_others, restore_child_signal, restore_signals, stop_with_job, wait_for_signal,
+    kill_all_others, may_close, restore_child_signal, restore_signals, stop_with_job,
+    wait_for_signal,
 };
 pub(crate) use spawn::{spawn, spawn_in_terminal};

@@ -249,7 +249,10 @@ impl LineReader {
         if self.buffer.len() < needed {
             // No more than a line may have, where lines are short.
             let initial = INITIAL.min(self.limit.max(READ));
-            let size = needed.max(self.buffer.len().saturating_mul(2)).max(initial);
+            // However the pieces fall, a long line takes the same memory: powers of two, and no more than the longest may have.
+            let most = self.limit.saturating_add(READ).max(initial).max(needed);
+            let size = needed.checked_next_power_of_two().unwrap_or(needed).max(initial).min(most);
+            self.buffer.reserve_exact(size.saturating_sub(self.buffer.len()));
             self.buffer.resize(size, 0);
         }
     }
@@ -316,6 +319,21 @@ mod tests {
             assert_eq!(seen, expected, "{size}");
             assert_eq!(seen.len(), 6, "{size}: {seen:?}");
             assert_eq!(fed.capacity(), 0);
+        }
+    }
+
+    #[test]
+    fn a_long_line_takes_no_more_memory_than_the_longest_may() {
+        for first in [1, 63_000, 65_536, 700_000] {
+            let mut reader = LineReader::with_limit(1_500_000);
+            reader.feed(&vec![b'x'; first], |_| panic!("no line has ended"));
+            for _ in 0..1_400_000 / READ {
+                reader.spare();
+                reader.buffer[reader.filled..][..READ].fill(b'x');
+                reader.advance(READ);
+                assert!(reader.next_line_to_keep().is_none_or(|line| line.is_err()));
+            }
+            assert!(reader.capacity() <= 1_500_000 + 2 * READ, "{first}: {}", reader.capacity());
         }
     }
 

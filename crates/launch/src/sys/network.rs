@@ -15,6 +15,9 @@ const STACK_ALIGNMENT: usize = 16;
 /// linux/sockios.h, `SIOCGSKNS`; the type of a request is not the same in every C library.
 const NAMESPACE_OF_SOCKET: libc::Ioctl = 0x894C;
 
+/// asm-generic/socket.h, `SO_NETNS_COOKIE`, since Linux 5.14.
+const COOKIE_OF_NETWORK: c_int = 71;
+
 /// What the task is asked, and what it answers.
 struct Task<'a> {
     user_namespace_of: Option<BorrowedFd<'a>>,
@@ -85,4 +88,24 @@ pub(crate) fn enter_network(socket: BorrowedFd<'_>) -> io::Result<()> {
     let namespace = unsafe { OwnedFd::from_raw_fd(namespace) };
     let kind = Some(LinkNameSpaceType::Network);
     Ok(rustix::thread::move_into_link_name_space(namespace.as_fd(), kind)?)
+}
+
+/// A number that only the network namespace `socket` was made in has.
+///
+/// # Errors
+/// The kernel's; one before 5.14 does not say.
+pub(crate) fn network_of(socket: BorrowedFd<'_>) -> io::Result<u64> {
+    let mut cookie = 0_u64;
+    let mut size = size_of::<u64>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `size` bytes, which is what `cookie` has, and the new size.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            COOKIE_OF_NETWORK,
+            (&raw mut cookie).cast(),
+            &raw mut size,
+        )
+    };
+    if result == 0 { Ok(cookie) } else { Err(io::Error::last_os_error()) }
 }

@@ -1,6 +1,6 @@
 """Runs ARGV on a machine that lacks something: `lack.py NAME… -- ARGV`.
 
-A NAME is a system call that is answered with ENOSYS, or `user-namespaces` (EPERM to every way of making one, and no
+A NAME is a system call that is answered with ENOSYS, `NAME=done` one that is answered as if it had been carried out, or `user-namespaces` (EPERM to every way of making one, and no
 clone3, as containers' filters do it).
 """
 
@@ -13,13 +13,14 @@ X86 = os.uname().machine == "x86_64"
 CALLS = {
     "clone": 56 if X86 else 220,
     "clone3": 435,
+    "close_range": 436,
     "unshare": 272 if X86 else 97,
     "landlock_create_ruleset": 444,
     "setns": 308 if X86 else 268,
 }
 ARCHITECTURE = 0xC000003E if X86 else 0xC00000B7
 CLONE_NEWUSER = 0x10000000
-ALLOW, EPERM, ENOSYS = 0x7FFF0000, 0x00050001, 0x00050026
+ALLOW, DONE, EPERM, ENOSYS = 0x7FFF0000, 0x00050000, 0x00050001, 0x00050026
 PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
 
 
@@ -49,6 +50,8 @@ def program(names):
     for name in names:
         if name == "user-namespaces":
             lines += absent("clone3") + no_user_namespace("clone") + no_user_namespace("unshare")
+        elif name.endswith("=done"):
+            lines += [equal(CALLS[name.removesuffix("=done")], 0, 1), answer(DONE)]
         else:
             lines += absent(name)
     return lines + [answer(ALLOW)]

@@ -67,6 +67,23 @@ fn the_command_is_in_a_new_network_namespace_however_that_is_made() {
 }
 
 #[test]
+fn a_network_namespace_that_was_made_in_words_only_is_a_refusal() {
+    for stage in lacking(Machine::FakedNetwork) {
+        let ended = run(&stage, &stage.workspace(), "full", "echo ran");
+        ended.assert_refused("the network should be off in the sandbox, and is not");
+    }
+}
+
+#[test]
+fn where_descriptors_cannot_be_closed_nothing_runs() {
+    for stage in lacking(Machine::NoCloseRange) {
+        let ended = run(&stage, &stage.workspace(), "landlock", "echo ran");
+        ended.assert_refused("close inherited descriptors (close_range(2))");
+        assert!(stage.fixture.names("ws").is_empty(), "a placeholder stayed");
+    }
+}
+
+#[test]
 fn root_without_the_right_to_mount_uses_a_user_namespace() {
     for stage in lacking(Machine::NoAdministrator) {
         let ended = run(&stage, &stage.workspace(), "full", "id -u; echo x > a; cat a");

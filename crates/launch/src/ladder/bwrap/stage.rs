@@ -12,6 +12,7 @@ use crate::error::{ErrorKind, LaunchError};
 use crate::filter;
 use crate::handshake::ToLauncher;
 use crate::init::{self, Payload};
+use crate::ladder::may_close;
 use crate::launcher::{inherited_descriptor, take_inherited};
 use crate::plan::LaunchPlan;
 use crate::sys::{self, SignalMask};
@@ -50,7 +51,7 @@ pub fn inner_stage(descriptor: i32) -> u8 {
     let Ok(launcher) = take_inherited(handover.launcher) else { return u8::MAX };
     let Ok(gate) = handover.gate.map(take_inherited).transpose() else { return u8::MAX };
     let launcher = ToLauncher::over(launcher, gate);
-    if let Err(error) = confine(&handover, &launcher) {
+    if let Err(error) = confine(&handover, &launcher).and_then(|()| may_close()) {
         launcher.refuse(&error);
         return u8::MAX;
     }

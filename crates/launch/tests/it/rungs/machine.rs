@@ -32,6 +32,10 @@ pub(crate) enum Machine {
     NoLandlock,
     /// No namespace that another process made can be entered.
     NoSetns,
+    /// Something in the kernel's place says that namespaces were made and entered.
+    FakedNetwork,
+    /// Inherited descriptors cannot be closed.
+    NoCloseRange,
     /// One processor.
     OneProcessor,
 }
@@ -43,9 +47,12 @@ impl Machine {
             Self::NoUserNamespacesBySysctl { .. } | Self::ForeignBwrap => who == Who::User,
             Self::CoveredProc => requires("root, to cover parts of /proc", is_root()),
             Self::OneProcessor => requires("taskset(1)", find_tool("taskset").is_some()),
-            Self::NoUserNamespaces | Self::NoClone3 | Self::NoLandlock | Self::NoSetns => {
-                requires("python3 on PATH", find_tool("python3").is_some())
-            }
+            Self::NoUserNamespaces
+            | Self::NoClone3
+            | Self::NoLandlock
+            | Self::NoSetns
+            | Self::FakedNetwork
+            | Self::NoCloseRange => requires("python3 on PATH", find_tool("python3").is_some()),
         }
     }
 
@@ -74,6 +81,12 @@ impl Machine {
             Self::NoClone3 => (none(), filter("clone3")),
             Self::NoLandlock => (none(), filter("landlock_create_ruleset")),
             Self::NoSetns => (none(), filter("setns")),
+            Self::FakedNetwork => {
+                let mut after = filter("setns=done");
+                after.insert(after.len() - 1, "unshare=done".into());
+                (none(), after)
+            }
+            Self::NoCloseRange => (none(), filter("close_range")),
             Self::OneProcessor => (none(), words(["/usr/bin/taskset", "-c", "0"])),
             Self::ForeignBwrap => {
                 let mut after = filter("clone3");
