@@ -4,8 +4,12 @@
 //! floors are C programs outside this repository, in `$PLENIPO_BENCH_DIR`; without them only the
 //! launcher's memory and a thousand launches are measured, and the rest is said to be skipped. Runs go at real-time priority
 //! if permitted.
+//!
+//! What a library costs its host is measured with the default build, which is what hosts link; what the program costs,
+//! with the build that was asked for.
 
 mod calls;
+mod cpus;
 mod http;
 mod launch;
 mod listing;
@@ -28,8 +32,10 @@ pub(crate) struct Options {
     tokens: bool,
     peers: bool,
     dist: bool,
-    /// Programs are measured as they were last built.
+    /// Programs are measured as they were last built; only those that are not there are built.
     built: bool,
+    /// Only the parts with this in their names.
+    only: Option<String>,
     check: bool,
 }
 
@@ -42,9 +48,11 @@ impl Options {
             peers: false,
             dist: false,
             built: false,
+            only: None,
             check: false,
         };
-        for word in words {
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
             match word.as_str() {
                 "all" => {}
                 "launch" => (options.calls, options.tokens) = (false, false),
@@ -53,56 +61,102 @@ impl Options {
                 "--peers" => options.peers = true,
                 "--dist" => options.dist = true,
                 "--built" => options.built = true,
+                "--only" => options.only = Some(words.next().cloned().unwrap_or_default()),
                 "--check" => options.check = true,
                 other => return Err(Failure::new(format!("unexpected argument `{other}`"))),
             }
         }
-        if options.launch || options.calls || options.tokens {
-            return Ok(options);
+        if !(options.launch || options.calls || options.tokens) {
+            return Err(Failure::new("name one of `launch`, `calls`, `tokens`, `all`"));
         }
-        Err(Failure::new("name one of `launch`, `calls`, `tokens`, `all`"))
+        if options.parts().next().is_none() && !options.wants_tokens() {
+            let names: Vec<&str> = PARTS.iter().map(|part| part.name).chain([TOKENS]).collect();
+            return Err(Failure::new(format!("--only takes a part of: {}", names.join(", "))));
+        }
+        Ok(options)
+    }
+
+    /// What is asked for of what needs built programs.
+    fn parts(&self) -> impl Iterator<Item = &'static Part> {
+        let asked = |part: &&Part| match part.of {
+            Of::Launch => self.launch,
+            Of::Library | Of::Program => self.calls,
+        };
+        PARTS.iter().filter(asked).filter(|part| self.names(part.name))
+    }
+
+    fn wants_tokens(&self) -> bool {
+        self.tokens && self.names(TOKENS)
+    }
+
+    fn names(&self, name: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| name.contains(only.as_str()))
     }
 }
 
+/// What a part measures, and so which build it is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Of {
+    Launch,
+    Library,
+    Program,
+}
+
+/// One measurement, some rows.
+#[derive(Debug)]
+struct Part {
+    name: &'static str,
+    of: Of,
+    measure: fn(&Tools) -> Outcome<Vec<Row>>,
+}
+
+const fn part(name: &'static str, of: Of, measure: fn(&Tools) -> Outcome<Vec<Row>>) -> Part {
+    Part { name, of, measure }
+}
+
+const TOKENS: &str = "tokens";
+const PARTS: [Part; 16] = [
+    part("launch", Of::Launch, launch::to_first_instruction),
+    part("launch memory", Of::Launch, launch::peak_memory),
+    part("many launches", Of::Launch, launch::a_thousand),
+    part("one-shot call", Of::Program, calls::one_shot),
+    part("memory of a call", Of::Program, load::call_memory),
+    part("other command lines", Of::Program, others::command_lines),
+    part("real servers", Of::Program, others::own_share),
+    part("tools of one server", Of::Program, listing::one_server),
+    part("large result", Of::Program, load::large_result),
+    part("warm call", Of::Library, calls::warm),
+    part("calls in flight", Of::Library, calls::in_flight),
+    part("HTTP call", Of::Library, http::sequential),
+    part("HTTP calls in flight", Of::Library, http::in_flight),
+    part("memory of a connection", Of::Library, listing::memory),
+    part("fleet", Of::Library, listing::fleet),
+    part("many tools", Of::Library, load::index),
+];
+
 /// Builds, measures, prints one row a bar.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Outcome {
-    let (mut rows, mut problems) = (Vec::new(), Vec::new());
-    let mut measure = |name: &str, measured: Outcome<Vec<Row>>| match measured {
-        Ok(measured) => rows.extend(measured),
+    let (mut measured, mut problems) = (Vec::new(), Vec::new());
+    let mut measure = |name: &str, part: Outcome<(Option<Of>, Vec<Row>)>| match part {
+        Ok(part) => measured.push(part),
         Err(failure) => problems.push(format!("{name}: {failure}")),
     };
-    let wants_programs = options.launch || options.calls;
-    let tools = wants_programs.then(|| Tools::build(workspace, options)).transpose()?;
+    let parts: Vec<&Part> = options.parts().collect();
+    let tools = (!parts.is_empty()).then(|| Tools::build(workspace, options)).transpose()?;
     tools::real_time();
-    if let Some(tools) = tools.as_ref().filter(|_| options.launch) {
-        measure("launch", launch::to_first_instruction(tools));
-        measure("memory", launch::peak_memory(tools));
-        measure("many launches", launch::a_thousand(tools));
+    for part in parts {
+        let Some(tools) = &tools else { break };
+        measure(part.name, (part.measure)(tools).map(|rows| (Some(part.of), rows)));
     }
-    if let Some(tools) = tools.as_ref().filter(|_| options.calls) {
-        measure("one-shot call", calls::one_shot(tools));
-        measure("memory of a call", load::call_memory(tools));
-        measure("other command lines", others::command_lines(tools));
-        measure("real servers", others::own_share(tools));
-        measure("warm call", calls::warm(tools));
-        measure("calls in flight", calls::in_flight(tools));
-        measure("HTTP", http::sequential(tools));
-        measure("tools", listing::one_server(tools));
-        measure("fleet", listing::fleet(tools));
-        measure("many tools", load::index(tools));
-        measure("large result", load::large_result(tools));
+    if options.wants_tokens() {
+        measure(TOKENS, tokens::reads(workspace).map(|rows| (None, rows)));
     }
-    if options.tokens {
-        measure("tokens", tokens::reads(workspace));
-    }
-    println!();
-    for row in &rows {
-        println!("{row}");
-    }
+    print_rows(&measured, options);
     for problem in &problems {
         println!("bench: not measured: {problem}");
     }
-    let missed = rows.iter().filter(|row| row.missed()).count();
+    let rows = measured.iter().flat_map(|(_, rows)| rows);
+    let missed = rows.filter(|row| row.missed()).count();
     if !problems.is_empty() {
         return Err(Failure::new(format!("bench: {} not measured", problems.len())));
     }
@@ -110,4 +164,27 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Outcome {
         return Err(Failure::new(format!("bench: {missed} bar(s) missed")));
     }
     Ok(())
+}
+
+/// Each build's rows below its name.
+fn print_rows(measured: &[(Option<Of>, Vec<Row>)], options: &Options) {
+    let mut last = None;
+    for (of, rows) in measured {
+        if of.is_none() || *of != last {
+            match of {
+                Some(Of::Library) => {
+                    println!("\nthe library, as hosts link it (`measure`, the default build):")
+                }
+                Some(Of::Program) if options.dist && !options.launch => {
+                    println!("\nthe program (the release, static):")
+                }
+                Some(Of::Program) => println!("\nthe program (the default build):"),
+                Some(Of::Launch) | None => println!(),
+            }
+            last = *of;
+        }
+        for row in rows {
+            println!("{row}");
+        }
+    }
 }

@@ -83,14 +83,6 @@ pub(crate) fn built(workspace: &Workspace) -> Outcome<Release> {
     Ok(Release { program, triple })
 }
 
-/// An example of a library, built as the release is.
-pub(crate) fn build_example(workspace: &Workspace, package: &str, name: &str) -> Outcome<PathBuf> {
-    let triple = triple(workspace)?;
-    let what = ["--package", package, "--example", name];
-    let built = build_one(workspace, &triple, &what, &[])?;
-    Ok(built.join("examples").join(name))
-}
-
 /// Gives the folder that it is built into; `last` is for the compiler of the program alone.
 fn build_one(
     workspace: &Workspace,

@@ -43,9 +43,11 @@ Usage: cargo xtask <task>
            the own tests of the kits in kits/, with --peers as `pip install` and `npm pack` make them
   layers   which crate may use which, and where unsafe code may be
   sizes    lengths of files, functions and crates; exceptions stand in xtask/sizes.allow
-  bench [launch|calls|tokens|all] [--dist] [--built] [--peers] [--check]
+  bench [launch|calls|tokens|all] [--dist] [--built] [--peers] [--only PART] [--check]
            ratios to C programs in one run, floors from $PLENIPO_BENCH_DIR
-             --dist      also launches of the release, and calls of the release only (builds it: minutes)
+             --dist      also launches of the release, and one-shot calls of the release only (builds it: minutes)
+             --built     measures what was built last, and builds only what is not there
+             --only      the parts with this in their names; a name that none has prints them all
              --peers     also the official SDK (builds it: minutes), and command lines and servers from npm and PyPI
              --check     fail when a bar is missed
   fuzz [--seconds N]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+use super::cpus::Cpus;
 use super::stats::{Against, Row, in_turns};
 use super::tools::{Floors, Tools, number_after};
 use crate::run::{Doing, Failure, Outcome, output};
@@ -149,40 +150,14 @@ pub(super) fn in_flight(tools: &Tools) -> Outcome<Vec<Row>> {
 }
 
 /// Microseconds a call, of the line about those in flight.
-fn each_in_flight(command: &mut Command) -> Outcome<f64> {
+pub(super) fn each_in_flight(command: &mut Command) -> Outcome<f64> {
     let said = output(command)?;
     let line = said.lines().find(|line| line.starts_with("conc"));
     let line = line.ok_or_else(|| Failure::new(format!("no calls in flight in `{said}`")))?;
     Ok(1e6 / number_after(line, "calls_per_s=")?)
 }
 
-/// Where a client and the server it starts may run.
-enum Cpus {
-    Any,
-    One(String),
-    /// There is no `taskset`, or the kernel does not say which CPUs are ours.
-    Unknown,
-}
-
-impl Cpus {
-    /// The last CPU that this process may use.
-    fn one() -> Self {
-        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-        let last = list.and_then(|list| list.trim().rsplit([',', '-']).next());
-        let usable = |cpu: &&str| output(Command::new("taskset").args(["-c", cpu, "true"])).is_ok();
-        last.filter(usable).map_or(Self::Unknown, |cpu| Self::One(cpu.to_owned()))
-    }
-
-    fn command(&self, program: &Path) -> Command {
-        let Self::One(cpu) = self else { return Command::new(program) };
-        let mut command = Command::new("taskset");
-        command.args(["-c", cpu]).arg(program);
-        command
-    }
-}
-
-fn p50(command: &mut Command) -> Outcome<f64> {
+pub(super) fn p50(command: &mut Command) -> Outcome<f64> {
     number_after(&output(command)?, "p50_us=")
 }
 

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use super::calls::{config_of, skipped, timed};
 use super::stats::{Against, Row, in_turns};
-use super::tools::{Tools, number_after};
+use super::tools::{Floors, Tools, number_after};
 use crate::run::{Failure, Outcome, output};
 
 const ROUNDS: usize = 100;
@@ -31,21 +31,25 @@ pub(super) fn one_server(tools: &Tools) -> Outcome<Vec<Row>> {
     Ok(vec![Row { name, ours, unit: "ms", against: Against::Most(MOST_MILLISECONDS) }])
 }
 
+/// What this library takes for a connection.
+pub(super) fn memory(tools: &Tools) -> Outcome<Vec<Row>> {
+    let name = "memory of a connection";
+    let Some(floors) = &tools.floors else { return Ok(vec![skipped(name, "KiB")]) };
+    let said = output(&mut fan(tools, floors)?)?;
+    let ours = number_after(&said, "per_conn_kb=")?;
+    Ok(vec![Row { name, ours, unit: "KiB", against: Against::Most(MOST_KIBIBYTES_EACH) }])
+}
+
 /// Fifty servers started and listed at once, interleaved with the official SDK.
 pub(super) fn fleet(tools: &Tools) -> Outcome<Vec<Row>> {
     let name = "50 servers started, listed";
     let Some(floors) = &tools.floors else { return Ok(vec![skipped(name, "ms")]) };
-    let measure = tools.measure()?;
-    let run = || output(Command::new(measure).args(["fan", FLEET]).arg(&floors.echo));
-    let ours = || number_after(&run()?, "wall_ms=");
-    let each = number_after(&run()?, "per_conn_kb=")?;
-    let against = Against::Most(MOST_KIBIBYTES_EACH);
-    let memory = Row { name: "memory of a connection", ours: each, unit: "KiB", against };
+    let ours = || number_after(&output(&mut fan(tools, floors)?)?, "wall_ms=");
     let sdk = match &tools.sdk {
         Ok(sdk) => sdk,
         Err(why) => {
             let against = Against::Skipped(why.clone());
-            return Ok(vec![memory, Row { name, ours: ours()?, unit: "ms", against }]);
+            return Ok(vec![Row { name, ours: ours()?, unit: "ms", against }]);
         }
     };
     let theirs = || {
@@ -55,5 +59,11 @@ pub(super) fn fleet(tools: &Tools) -> Outcome<Vec<Row>> {
     };
     let (ours, value) = in_turns(FLEET_ROUNDS, ours, theirs)?;
     let against = Against::Floor { name: "the official SDK", value, most: MOST_TIMES_SDK };
-    Ok(vec![memory, Row { name, ours, unit: "ms", against }])
+    Ok(vec![Row { name, ours, unit: "ms", against }])
+}
+
+fn fan(tools: &Tools, floors: &Floors) -> Outcome<Command> {
+    let mut command = Command::new(tools.measure()?);
+    command.args(["fan", FLEET]).arg(&floors.echo);
+    Ok(command)
 }

@@ -14,12 +14,13 @@ use crate::workspace::Workspace;
 #[derive(Debug)]
 pub(super) struct Tools {
     pub(super) plenipo: PathBuf,
-    /// The release: static. Built when `--dist` is given; calls are then measured with it alone.
+    /// The release: static. Built when `--dist` is given; one-shot calls are then measured with it alone.
     dist: Option<PathBuf>,
     pub(super) bwrap: Option<PathBuf>,
     /// The reference CLI's own executable, without what its package wraps around it.
     pub(super) reference: Option<PathBuf>,
-    /// The example of `connect` that makes calls, starts fleets, and is a server of much.
+    /// The example of `connect` that makes calls, starts fleets, and is a server of much: the default build, with the
+    /// allocator and the C library of the hosts that link the library.
     measure: Option<PathBuf>,
     /// Prints the peak memory of a command.
     pub(super) peak: PathBuf,
@@ -53,29 +54,32 @@ impl Tools {
         let place = workspace.target.join("bench");
         let work = place.join("work");
         fs::create_dir_all(work.join(".git")).doing("make target/bench/work")?;
-        let release =
-            || if options.built { dist::built(workspace) } else { dist::build(workspace) };
+        let release = || match dist::built(workspace) {
+            Ok(built) if options.built => Ok(built),
+            _ => dist::build(workspace),
+        };
         let dist = options.dist.then(release).transpose()?;
         let dist = dist.map(|release| release.program);
         let plenipo = match &dist {
             Some(dist) if !options.launch => dist.clone(),
-            _ if options.built => workspace.target.join("release/plenipo"),
-            _ => build_plain(workspace, &["--package", "plenipo"])?.join("plenipo"),
+            _ => plain(workspace, options, "plenipo", &["--package", "plenipo"])?,
         };
-        let measure = options.calls.then(|| build_measure(workspace, dist.is_some()));
+        let example = ["--package", "plenipo-connect", "--example", "measure"];
+        let measure =
+            options.calls.then(|| plain(workspace, options, "examples/measure", &example));
         let measure = measure.transpose()?;
-        let own = |name: &str, options: &[&str]| {
-            let built = place.join(name);
+        let own = |name: &str, flags: &[&str]| {
             let source = workspace.root.join("xtask/bench").join(name).with_extension("c");
-            compile(&source, &built, options).map(|()| built)
+            compile(&source, &place, flags, options)
         };
         let payload = own("payload", &["-static", "-nostartfiles", "-fno-stack-protector"])?;
         let program = own("program", &["-static"])?;
         let peak = own("peak", &[])?;
         let folder = floor_folder(workspace);
-        let floors = folder.as_deref().map(|folder| Floors::build(folder, &place)).transpose()?;
+        let floors =
+            folder.as_deref().map(|folder| Floors::build(folder, &place, options)).transpose()?;
         let sdk = match folder.filter(|_| options.calls && options.peers) {
-            Some(folder) => build_sdk(&folder.join("rmcp-peer"), &place.join("rmcp-peer"))
+            Some(folder) => build_sdk(&folder.join("rmcp-peer"), &place.join("rmcp-peer"), options)
                 .map_err(|failure| format!("the official SDK was not built: {failure}")),
             None => Err("the official SDK is built with --peers".to_owned()),
         };
@@ -125,21 +129,18 @@ fn reference(workspace: &Workspace) -> Option<PathBuf> {
     platforms.map(|platform| platform.join("bin/codex")).find(|program| program.is_file())
 }
 
-const PACKAGE: &str = "plenipo-connect";
-const EXAMPLE: &str = "measure";
-
-fn build_measure(workspace: &Workspace, like_release: bool) -> Outcome<PathBuf> {
-    if like_release {
-        return dist::build_example(workspace, PACKAGE, EXAMPLE);
+/// The default build of `what`, which is `name` below the folder that it is built into.
+fn plain(workspace: &Workspace, options: &Options, name: &str, what: &[&str]) -> Outcome<PathBuf> {
+    let built = workspace.target.join("release").join(name);
+    if !stands(&built, options) {
+        succeed(cargo(&workspace.root).args(["build", "--release"]).args(what))?;
     }
-    let built = build_plain(workspace, &["--package", PACKAGE, "--example", EXAMPLE])?;
-    Ok(built.join("examples").join(EXAMPLE))
+    Ok(built)
 }
 
-/// Gives the folder that it is built into.
-fn build_plain(workspace: &Workspace, what: &[&str]) -> Outcome<PathBuf> {
-    succeed(cargo(&workspace.root).args(["build", "--release"]).args(what))?;
-    Ok(workspace.target.join("release"))
+/// It was built, and what was built last is wanted.
+fn stands(built: &Path, options: &Options) -> bool {
+    options.built && built.is_file()
 }
 
 /// Where the floors' sources are: `PLENIPO_BENCH_DIR`, or beside the clone.
@@ -154,12 +155,9 @@ fn floor_folder(workspace: &Workspace) -> Option<PathBuf> {
 }
 
 impl Floors {
-    fn build(folder: &Path, place: &Path) -> Outcome<Self> {
-        let build = |source: &str| {
-            let built = place.join(Path::new(source).file_name().unwrap_or_default());
-            compile(&folder.join(source).with_extension("c"), &built, &[])?;
-            Ok(built)
-        };
+    fn build(folder: &Path, place: &Path, options: &Options) -> Outcome<Self> {
+        let build =
+            |source: &str| compile(&folder.join(source).with_extension("c"), place, &[], options);
         Ok(Self {
             timer: build("sandbox/tte")?,
             sandbox: build("sandbox/cand3")?,
@@ -172,22 +170,30 @@ impl Floors {
     }
 }
 
-fn compile(source: &Path, built: &Path, options: &[&str]) -> Outcome {
-    let mut gcc = Command::new("gcc");
-    output(gcc.args(["-O2", "-w"]).args(options).arg("-o").arg(built).arg(source)).map(drop)
+fn compile(source: &Path, place: &Path, flags: &[&str], options: &Options) -> Outcome<PathBuf> {
+    let built = place.join(source.file_stem().unwrap_or_default());
+    if !stands(&built, options) {
+        let mut gcc = Command::new("gcc");
+        output(gcc.args(["-O2", "-w"]).args(flags).arg("-o").arg(&built).arg(source))?;
+    }
+    Ok(built)
 }
 
 /// Built in a copy: its own folder may be read-only, and its build output is ours.
-fn build_sdk(from: &Path, place: &Path) -> Outcome<PathBuf> {
+fn build_sdk(from: &Path, place: &Path, options: &Options) -> Outcome<PathBuf> {
+    let target = place.join("target");
+    let built = target.join("release/rmcpbench");
+    if stands(&built, options) {
+        return Ok(built);
+    }
     fs::create_dir_all(place.join("src")).doing("make target/bench/rmcp-peer")?;
     for file in ["Cargo.toml", "Cargo.lock", "src/main.rs"] {
         let text = fs::read(from.join(file)).doing(&format!("read {file} of the SDK peer"))?;
         fs::write(place.join(file), text).doing(&format!("write {file} of the SDK peer"))?;
     }
-    let target = place.join("target");
     let mut build = cargo(place);
     succeed(build.args(["build", "--release", "--locked"]).env("CARGO_TARGET_DIR", &target))?;
-    Ok(target.join("release/rmcpbench"))
+    Ok(built)
 }
 
 /// What is fetched from npm and PyPI, pinned; fetched once.
