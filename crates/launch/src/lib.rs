@@ -73,7 +73,7 @@ pub use report::{
     EnforcementReport, LayerState, Layers, REPORT_VERSION, ReportedNetwork, ReportedRule,
 };
 pub use rung::{Rung, RungAttempt};
-#[cfg(all(target_os = "linux", target_env = "musl"))]
+#[cfg(all(target_os = "linux", any(target_env = "musl", test)))]
 pub use sys::Allocator;
 #[cfg(target_os = "linux")]
 pub use sys::{outlive_job, resolve_without_modules};

@@ -4,7 +4,7 @@
 
 #![expect(unsafe_code, reason = "system calls that rustix does not wrap")]
 
-#[cfg(target_env = "musl")]
+#[cfg(any(target_env = "musl", test))]
 mod allocator;
 mod clone;
 mod descriptor;
@@ -17,7 +17,7 @@ mod notify;
 mod signal;
 mod spawn;
 
-#[cfg(target_env = "musl")]
+#[cfg(any(target_env = "musl", test))]
 pub use allocator::Allocator;
 pub(crate) use clone::{Fork, Namespaces, exit_now, fork, fork_into};
 pub(crate) use descriptor::{copy_inherited, take_inherited};

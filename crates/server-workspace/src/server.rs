@@ -71,12 +71,9 @@ impl Server {
                 biased;
                 () = self.outbox.closed() => break Ok(()),
                 Some(ended) = self.calls.join_next() => self.finish(ended).await,
-                read = input.read(lines.spare()) => match read {
+                read = input.read_buf(lines.room()) => match read {
                     Ok(0) => break Ok(()),
-                    Ok(count) => {
-                        lines.advance(count);
-                        self.take_lines(&mut lines).await;
-                    }
+                    Ok(_) => self.take_lines(&mut lines).await,
                     Err(source) => break Err(ServeError::Read { source }),
                 }
             }

@@ -2,7 +2,8 @@
 //!
 //! A line ends at LF and nowhere else (U+2028 is text). A UTF-8 byte order mark at the start of a
 //! line and a CR before the LF are not part of it; blank lines are skipped. Only new bytes are
-//! searched, a line is handed out in place, and the buffer goes back to 16 KiB after a big one. Who reads into
+//! searched, a line is handed out in place, and the buffer goes back to 16 KiB after a big one. Room for more is never
+//! written to before what is read into it, so that it takes memory only as far as it is filled. Who reads into
 //! memory of its own hands each piece to [`LineReader::feed`]: then only the beginning of a line is ever kept, and
 //! nothing between two lines.
 //!
@@ -26,17 +27,15 @@ pub const DEFAULT_MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Sans-I/O line splitter: bytes in, lines out.
 ///
-/// Either [`push`](Self::push) bytes, or read straight into [`spare`](Self::spare) and tell with
-/// [`advance`](Self::advance) how many came. Then take lines until there is none.
+/// Either [`push`](Self::push) bytes, or read straight into [`room`](Self::room). Then take lines until there is none.
 ///
 /// A line over the bound is reported once as [`LineTooLong`], dropped up to its end, and reading
 /// goes on with the line after it.
 #[derive(Debug)]
 pub struct LineReader {
-    /// Initialised up to its length; `start..filled` is unread data.
+    /// Unread from `start` on.
     buffer: Vec<u8>,
     start: usize,
-    filled: usize,
     /// `start..scanned` is known to hold no LF.
     scanned: usize,
     limit: usize,
@@ -63,32 +62,22 @@ impl LineReader {
         Self {
             buffer: Vec::new(),
             start: 0,
-            filled: 0,
             scanned: 0,
             limit: max_message_bytes.max(1),
             skipping: false,
         }
     }
 
-    /// Room to read into, never empty; follow with [`advance`](Self::advance).
-    pub fn spare(&mut self) -> &mut [u8] {
+    /// What to append to: its spare capacity, never nothing, is there to be read into.
+    pub fn room(&mut self) -> &mut Vec<u8> {
         self.make_room(READ);
-        self.buffer.get_mut(self.filled..).unwrap_or_default()
-    }
-
-    /// Says that `count` bytes were read into [`spare`](Self::spare).
-    pub fn advance(&mut self, count: usize) {
-        self.filled = self.filled.saturating_add(count).min(self.buffer.len());
+        &mut self.buffer
     }
 
     /// Appends bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.make_room(bytes.len());
-        let end = self.filled.saturating_add(bytes.len());
-        if let Some(room) = self.buffer.get_mut(self.filled..end) {
-            room.copy_from_slice(bytes);
-            self.filled = end;
-        }
+        self.buffer.extend_from_slice(bytes);
     }
 
     /// Hands every line that ends in `bytes` to `take`, in place if nothing is left from before, and keeps the rest.
@@ -119,14 +108,14 @@ impl LineReader {
     /// Whether the beginning of a line is there without its end.
     #[must_use]
     pub fn is_within_line(&self) -> bool {
-        self.skipping || self.start < self.filled
+        self.skipping || self.start < self.buffer.len()
     }
 
     /// Gives the memory back, if no line has begun.
     pub fn release(&mut self) {
-        if self.start == self.filled {
+        if self.start == self.buffer.len() {
             self.buffer = Vec::new();
-            (self.start, self.filled, self.scanned) = (0, 0, 0);
+            (self.start, self.scanned) = (0, 0);
         }
     }
 
@@ -149,10 +138,9 @@ impl LineReader {
             let line = strip(self.buffer.get(range).unwrap_or_default());
             return Some(Ok(Cow::Borrowed(line)));
         }
-        let rest = self.buffer.get(self.start..self.filled).unwrap_or_default().to_vec();
+        let rest = self.buffer.get(self.start..).unwrap_or_default().to_vec();
         let mut line = std::mem::replace(&mut self.buffer, rest);
-        let unread = self.buffer.len();
-        self.rebase(unread);
+        self.rebase();
         line.truncate(range.end);
         let kept = strip(line.get(range.start..).unwrap_or_default()).len();
         let mark = line.get(range.start..).unwrap_or_default().starts_with(BYTE_ORDER_MARK);
@@ -164,9 +152,9 @@ impl LineReader {
 
     fn next_range(&mut self) -> Option<Result<Range<usize>, LineTooLong>> {
         loop {
-            let unread = self.buffer.get(self.scanned..self.filled).unwrap_or_default();
+            let unread = self.buffer.get(self.scanned..).unwrap_or_default();
             let Some(offset) = memchr::memchr(b'\n', unread) else {
-                self.scanned = self.filled;
+                self.scanned = self.buffer.len();
                 return self.overrun().map(Err);
             };
             let range = self.start..self.scanned.saturating_add(offset);
@@ -187,13 +175,13 @@ impl LineReader {
 
     /// What is left after the last line end, at the end of the stream.
     pub fn finish(&mut self) -> Option<&[u8]> {
-        let (from, end) = (self.start, self.filled);
-        self.start = self.filled;
-        self.scanned = self.filled;
+        let from = self.start;
+        self.start = self.buffer.len();
+        self.scanned = self.start;
         if std::mem::take(&mut self.skipping) {
             return None;
         }
-        let line = strip(self.buffer.get(from..end)?);
+        let line = strip(self.buffer.get(from..)?);
         (!is_blank(line)).then_some(line)
     }
 
@@ -206,16 +194,16 @@ impl LineReader {
     /// Reports or goes on dropping a line that is over the bound and still has no end.
     fn overrun(&mut self) -> Option<LineTooLong> {
         if self.skipping {
-            self.start = self.filled;
+            self.start = self.buffer.len();
             return None;
         }
         // A mark and a CR at the edges are not counted.
-        if self.filled.saturating_sub(self.start) <= self.limit.saturating_add(MARGIN) {
+        if self.buffer.len().saturating_sub(self.start) <= self.limit.saturating_add(MARGIN) {
             return None;
         }
-        let fault = self.too_long(self.start, self.filled);
+        let fault = self.too_long(self.start, self.buffer.len());
         self.skipping = true;
-        self.start = self.filled;
+        self.start = self.buffer.len();
         Some(fault)
     }
 
@@ -228,40 +216,38 @@ impl LineReader {
     /// Makes room for `count` more bytes: moves unread data to the front, grows by doubling, and
     /// gives a big buffer back once little is left in it.
     fn make_room(&mut self, count: usize) {
-        let unread = self.filled.saturating_sub(self.start);
-        if self.buffer.len() > INITIAL && unread.saturating_add(count) <= INITIAL {
+        let unread = self.buffer.len().saturating_sub(self.start);
+        let needed = unread.saturating_add(count);
+        if self.buffer.capacity() > INITIAL && needed <= INITIAL {
             let mut small = Vec::with_capacity(INITIAL);
-            small.extend_from_slice(self.buffer.get(self.start..self.filled).unwrap_or_default());
+            small.extend_from_slice(self.buffer.get(self.start..).unwrap_or_default());
             self.buffer = small;
-            self.buffer.resize(INITIAL, 0);
-            self.rebase(unread);
+            self.rebase();
         } else if unread == 0 {
-            self.rebase(0);
+            self.buffer.clear();
+            self.rebase();
         }
-        if self.buffer.len().saturating_sub(self.filled) >= count {
+        if self.buffer.capacity().saturating_sub(self.buffer.len()) >= count {
             return;
         }
         if self.start > 0 {
-            self.buffer.copy_within(self.start..self.filled, 0);
-            self.rebase(unread);
+            self.buffer.drain(..self.start);
+            self.rebase();
         }
-        let needed = unread.saturating_add(count);
-        if self.buffer.len() < needed {
+        if self.buffer.capacity() < needed {
             // No more than a line may have, where lines are short.
             let initial = INITIAL.min(self.limit.max(READ));
             // However the pieces fall, a long line takes the same memory: powers of two, and no more than the longest may have.
             let most = self.limit.saturating_add(READ).max(initial).max(needed);
             let size = needed.checked_next_power_of_two().unwrap_or(needed).max(initial).min(most);
             self.buffer.reserve_exact(size.saturating_sub(self.buffer.len()));
-            self.buffer.resize(size, 0);
         }
     }
 
     /// The unread bytes now start at the front.
-    fn rebase(&mut self, unread: usize) {
+    fn rebase(&mut self) {
         self.scanned = self.scanned.saturating_sub(self.start);
         self.start = 0;
-        self.filled = unread;
     }
 }
 
@@ -328,9 +314,7 @@ mod tests {
             let mut reader = LineReader::with_limit(1_500_000);
             reader.feed(&vec![b'x'; first], |_| panic!("no line has ended"));
             for _ in 0..1_400_000 / READ {
-                reader.spare();
-                reader.buffer[reader.filled..][..READ].fill(b'x');
-                reader.advance(READ);
+                reader.room().extend([b'x'; READ]);
                 assert!(reader.next_line_to_keep().is_none_or(|line| line.is_err()));
             }
             assert!(reader.capacity() <= 1_500_000 + 2 * READ, "{first}: {}", reader.capacity());
@@ -370,7 +354,7 @@ mod tests {
     #[test]
     fn a_reader_of_short_lines_is_small() {
         let mut reader = LineReader::with_limit(8191);
-        assert!(reader.spare().len() >= READ);
+        assert!(reader.room().capacity() >= READ);
         assert!(reader.capacity() <= 8191);
         reader.push(&[b'x'; 8191]);
         reader.push(b"\r\nnext\n");
@@ -384,7 +368,7 @@ mod tests {
         reader.push(&big);
         reader.push(b"\nnext");
         assert_eq!(lines(&mut reader).len(), 1);
-        assert!(reader.spare().len() <= INITIAL);
+        assert!(reader.room().capacity() <= INITIAL);
         assert!(reader.capacity() <= INITIAL);
         reader.push(b"\n");
         assert_eq!(lines(&mut reader), [Ok("next".into())]);

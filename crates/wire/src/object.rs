@@ -119,19 +119,55 @@ pub fn text_in_pieces<E>(
     raw: &RawValue,
     mut take: impl FnMut(&str) -> Result<(), E>,
 ) -> Option<Result<(), E>> {
+    let text = raw.get().strip_prefix('"')?.strip_suffix('"')?;
+    Some(pieces(text, &mut take))
+}
+
+fn pieces<E>(mut rest: &str, take: &mut impl FnMut(&str) -> Result<(), E>) -> Result<(), E> {
     const PIECE: usize = 64 * 1024;
-    let mut rest = raw.get().strip_prefix('"')?.strip_suffix('"')?;
+    let mut gathered = String::new();
     while !rest.is_empty() {
         let plain = memchr::memchr(b'\\', rest.as_bytes()).unwrap_or(rest.len()).min(PIECE);
         let plain = boundary(rest, plain);
-        let (piece, after) = if plain > 0 { rest.split_at(plain) } else { escapes(rest) };
-        let taken = if plain > 0 { take(piece) } else { take(&unescaped(piece)) };
-        if let Err(error) = taken {
-            return Some(Err(error));
+        let piece = match plain {
+            0 => escaped(&mut rest),
+            _ => {
+                let (piece, after) = rest.split_at(plain);
+                rest = after;
+                Cow::Borrowed(piece)
+            }
+        };
+        if gathered.len().saturating_add(piece.len()) > PIECE {
+            take(&gathered)?;
+            gathered.clear();
         }
-        rest = after;
+        gathered.push_str(&piece);
     }
-    Some(Ok(()))
+    if gathered.is_empty() { Ok(()) } else { take(&gathered) }
+}
+
+/// What the escapes at the beginning of `rest` stand for; takes them off.
+fn escaped<'t>(rest: &mut &'t str) -> Cow<'t, str> {
+    let short = match rest.as_bytes() {
+        [b'\\', b'n', ..] => "\n",
+        [b'\\', b'"', ..] => "\"",
+        [b'\\', b'\\', ..] => "\\",
+        [b'\\', b't', ..] => "\t",
+        [b'\\', b'r', ..] => "\r",
+        [b'\\', b'/', ..] => "/",
+        _ => "",
+    };
+    match rest.get(2..).filter(|_| !short.is_empty()) {
+        Some(after) => {
+            *rest = after;
+            Cow::Borrowed(short)
+        }
+        None => {
+            let (escapes, after) = escapes(rest);
+            *rest = after;
+            Cow::Owned(unescaped(escapes))
+        }
+    }
 }
 
 /// The escapes that `text` begins with, so many that no surrogate pair is torn.

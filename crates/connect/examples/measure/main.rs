@@ -14,11 +14,6 @@ use std::process::ExitCode;
 
 use plenipo_connect::{ConnectOptions, EraHint, Member, Readiness, ServerName, StdioCommand};
 
-/// As in the program, so that a release's measurements are those of a release.
-#[cfg(target_env = "musl")]
-#[global_allocator]
-static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
-
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 fn main() -> ExitCode {

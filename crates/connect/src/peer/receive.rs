@@ -36,8 +36,7 @@ pub(crate) async fn read(
             }
         }
         // The rest of a message, perhaps of a big one, straight to where its beginning is.
-        let Ok(count @ 1..) = stdout.read(reader.spare()).await else { break };
-        reader.advance(count);
+        let Ok(1..) = stdout.read_buf(reader.room()).await else { break };
         while let Some(line) = reader.next_line_to_keep() {
             match line {
                 Ok(Cow::Owned(line)) => peer.receive_large(line),

@@ -116,10 +116,10 @@ proptest! {
         for (index, pair) in cuts.windows(2).enumerate() {
             let mut part = &bytes[pair[0]..pair[1]];
             while index % 2 == 0 && !part.is_empty() {
-                let spare = pieces.spare();
-                let count = spare.len().min(part.len());
-                spare[..count].copy_from_slice(&part[..count]);
-                pieces.advance(count);
+                let room = pieces.room();
+                let count = (room.capacity() - room.len()).min(part.len());
+                prop_assert!(count > 0);
+                room.extend_from_slice(&part[..count]);
                 part = &part[count..];
             }
             pieces.push(part);
