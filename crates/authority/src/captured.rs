@@ -203,9 +203,9 @@ impl CapturedAuthority {
         extra: &'a [(&'a str, &'a RawValue)],
     ) -> Result<Attachment<'a>, AttachError> {
         check_extra(extra)?;
-        let caller_text = caller_meta.map_or("{}", RawValue::get);
         let mut carried = Vec::new();
-        for member in caller_members(caller_text)? {
+        let members = caller_meta.map(|meta| caller_members(meta.get())).transpose()?;
+        for member in members.into_iter().flatten() {
             if is_carried(&member, extra)? {
                 carried.push((member.raw_key, member.value));
             }

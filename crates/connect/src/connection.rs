@@ -8,15 +8,15 @@ mod logging;
 mod recall;
 mod start;
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use plenipo_authority::{
     AuthorityParts, CapturedAuthority, CredentialPin, SandboxOptIn, SandboxState, ServerReach,
 };
 use plenipo_wire::{Fragment, object};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::approval::Approved;
@@ -50,7 +50,9 @@ pub struct Connection {
     agreement: Agreement,
     opt_in: bool,
     pub(crate) approved: Approved,
-    catalog: Mutex<Option<Listing>>,
+    catalog: RwLock<Option<Listing>>,
+    /// Whoever lists; others wait for what comes of it.
+    listing: Mutex<()>,
     /// What an older server was asked to log from.
     log_level: Mutex<Option<LogLevel>>,
     backing: Backing,
@@ -128,13 +130,20 @@ impl Connection {
             let faults: Vec<_> = opt_in.faults.iter().map(ToString::to_string).collect();
             peer.warn_once(WarningKind::Capability, || shown(&faults.join("; ")));
         }
-        let catalog = Mutex::new(None);
         let opt_in = opt_in.advertised;
         backing.agreed(opt_in);
-        let agreed_era = AgreedEra::new(agreement.era.clone(), modern);
-        let approved = Approved::default();
-        let log_level = Mutex::new(None);
-        Self { peer, options, agreed_era, agreement, opt_in, approved, catalog, log_level, backing }
+        Self {
+            agreed_era: AgreedEra::new(agreement.era.clone(), modern),
+            peer,
+            options,
+            agreement,
+            opt_in,
+            approved: Approved::default(),
+            catalog: RwLock::default(),
+            listing: Mutex::default(),
+            log_level: Mutex::default(),
+            backing,
+        }
     }
 
     /// Under which name the server is configured.
@@ -245,13 +254,9 @@ impl Connection {
 
     /// The revision of a listing that is past its time; calls go on with it, who lists does not.
     fn overdue(&self) -> u64 {
-        let listing = self.catalog.try_lock();
         let over = |listing: &&Listing| listing.end.is_some_and(|end| Instant::now() >= end);
-        // Locked means that it is being listed right now.
-        let overdue = listing.ok().and_then(|listing| {
-            listing.as_ref().filter(over).map(|listing| listing.catalog.revision())
-        });
-        overdue.unwrap_or_default()
+        let listing = self.known_catalog();
+        listing.as_ref().filter(over).map_or(0, |listing| listing.catalog.revision())
     }
 
     /// Ends a local server by the shutdown ladder, or the session of one behind a URL; takes at most
@@ -276,12 +281,31 @@ impl Connection {
 
     /// The catalog that calls go by, if it need not be listed now.
     pub(crate) fn current_catalog(&self) -> Option<Arc<Catalog>> {
-        let listing = self.catalog.try_lock().ok()?;
+        let listing = self.known_catalog();
         let listing = listing.as_ref()?;
         self.peer.looks_at(List::Tools);
         let changes = self.peer.list_changes.load(Ordering::Acquire);
         let is_current = listing.changes == changes && !listing.catalog.is_remembered();
         is_current.then(|| Arc::clone(&listing.catalog))
+    }
+
+    fn known_catalog(&self) -> RwLockReadGuard<'_, Option<Listing>> {
+        self.catalog.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn know_catalog(&self, listing: Listing) {
+        *self.catalog.write().unwrap_or_else(PoisonError::into_inner) = Some(listing);
+    }
+
+    /// Waits while somebody else lists.
+    async fn turn_to_list(&self, limit: Duration) -> Result<MutexGuard<'_, ()>, RequestFault> {
+        match self.listing.try_lock() {
+            Ok(turn) => Ok(turn),
+            // Only who has to wait takes a timer.
+            Err(_) => {
+                timeout(limit, self.listing.lock()).await.map_err(|_| catalog::silence(limit))
+            }
+        }
     }
 
     pub(crate) async fn catalog_within(
@@ -297,17 +321,12 @@ impl Connection {
         stale: u64,
         limit: Duration,
     ) -> Result<Arc<Catalog>, RequestFault> {
-        let mut listing = match self.catalog.try_lock() {
-            Ok(listing) => listing,
-            Err(_) => {
-                timeout(limit, self.catalog.lock()).await.map_err(|_| catalog::silence(limit))?
-            }
-        };
+        let _turn = self.turn_to_list(limit).await?;
         self.peer.looks_at(List::Tools);
         let changes = self.peer.list_changes.load(Ordering::Acquire);
         let is_current =
             |listing: &&Listing| listing.changes == changes && listing.catalog.revision() > stale;
-        if let Some(current) = listing.as_ref().filter(is_current) {
+        if let Some(current) = self.known_catalog().as_ref().filter(is_current) {
             return Ok(Arc::clone(&current.catalog));
         }
         let asked = Instant::now();
@@ -327,13 +346,15 @@ impl Connection {
             });
         }
         self.remember(&listed).await;
-        let revision = listing.as_ref().map_or(0, |listing| listing.catalog.revision());
+        let revision =
+            self.known_catalog().as_ref().map_or(0, |listing| listing.catalog.revision());
         let end = listed.lifetime.map(|lifetime| asked + lifetime);
         let filter = self.options.filter.clone();
         let catalog =
             Catalog::new(revision.saturating_add(1), listed.tools, listed.dropped, filter);
         let catalog = Arc::new(catalog);
-        *listing = Some(Listing { catalog: Arc::clone(&catalog), changes, end });
+        let listing = Listing { catalog: Arc::clone(&catalog), changes, end };
+        self.know_catalog(listing);
         Ok(catalog)
     }
 

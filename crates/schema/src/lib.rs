@@ -34,8 +34,10 @@ mod survey;
 use std::sync::OnceLock;
 
 use jsonschema::{Draft, Validator};
-use plenipo_wire::RawValue;
+use plenipo_wire::{Fragment, RawValue};
 use serde_json::Value;
+
+use flat::Flat;
 
 pub use error::{Mismatch, SchemaFault, SchemaFaultKind};
 
@@ -52,6 +54,8 @@ pub struct Schema {
     value: Value,
     /// Any object matches.
     takes_everything: bool,
+    /// When the schema says no more than most do.
+    flat: Option<Flat>,
     /// `None`: the schema does not say.
     dialect: Option<Draft>,
     compiled: OnceLock<Result<Validator, SchemaFault>>,
@@ -75,7 +79,8 @@ impl Schema {
         let dialect = compile::dialect(&value)?;
         survey::Survey::of(&value)?;
         let takes_everything = plain::takes_everything(&value);
-        Ok(Self { value, takes_everything, dialect, compiled: OnceLock::new() })
+        let flat = Flat::of(&value);
+        Ok(Self { value, takes_everything, flat, dialect, compiled: OnceLock::new() })
     }
 
     /// Whether `value` matches.
@@ -94,11 +99,12 @@ impl Schema {
     ///
     /// # Errors
     /// As [`check`](Self::check).
-    pub fn check_arguments(&self, arguments: &RawValue) -> Result<(), SchemaFault> {
-        if self.takes_everything || flat::matches(&self.value, arguments) {
+    pub fn check_arguments(&self, arguments: &Fragment) -> Result<(), SchemaFault> {
+        let is_sure = || self.flat.as_ref().is_some_and(|flat| flat.matches(arguments.as_str()));
+        if self.takes_everything || is_sure() {
             return Ok(());
         }
-        let mut value = read_value(arguments)?;
+        let mut value = read_value(arguments.as_raw())?;
         let Err(first) = self.check_value(&value) else { return Ok(()) };
         let mut fault = first.clone();
         while let (SchemaFault::Mismatch(mismatch), Value::Object(members)) = (&fault, &mut value) {

@@ -80,7 +80,7 @@ pub fn write_failure(
 
 /// Appends `text` as a JSON string.
 pub fn write_string(out: &mut Vec<u8>, text: &str) {
-    if text.bytes().any(|byte| matches!(byte, ..0x20 | b'"' | b'\\')) {
+    if has_escapes(text.as_bytes()) {
         // Writing to a Vec and serialising a str are both infallible.
         return serde_json::to_writer(out, text).unwrap_or_default();
     }
@@ -88,6 +88,23 @@ pub fn write_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     out.extend_from_slice(text.as_bytes());
     out.push(b'"');
+}
+
+/// Whether JSON wants some byte of it escaped; eight bytes at a time.
+fn has_escapes(text: &[u8]) -> bool {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x80 * EACH;
+    // Borrows spoil only the bytes above one that is found.
+    let below = |word: u64, least: u64| word.wrapping_sub(EACH * least) & !word & HIGH;
+    let is = |word: u64, byte: u8| below(word ^ (EACH * u64::from(byte)), 1);
+    let has = |bytes: [u8; 8]| {
+        let word = u64::from_ne_bytes(bytes);
+        below(word, 0x20) | is(word, b'"') | is(word, b'\\') != 0
+    };
+    let (words, rest) = text.as_chunks();
+    let mut last = [b' '; 8];
+    last.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+    has(last) || words.iter().any(|word| has(*word))
 }
 
 pub(crate) fn write_integer(out: &mut Vec<u8>, number: i64) {
@@ -228,6 +245,23 @@ mod tests {
         let mut out = Vec::new();
         write(&mut out);
         String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn what_has_to_be_escaped_is_found_wherever_it_stands() {
+        for byte in 0..=u8::MAX {
+            let escaped = byte < 0x20 || matches!(byte, b'"' | b'\\');
+            for (length, place) in
+                (1..20).flat_map(|length| (0..length).map(move |at| (length, at)))
+            {
+                for filling in [b' ', b'a', 0x7f, 0x80, 0xff, b'!', b'#', b'[', b']'] {
+                    let mut text = vec![filling; length];
+                    text[place] = byte;
+                    assert_eq!(has_escapes(&text), escaped, "{text:?}");
+                }
+            }
+        }
+        assert!(!has_escapes(b""));
     }
 
     #[test]

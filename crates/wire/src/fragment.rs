@@ -1,6 +1,7 @@
 //! JSON text that can be spliced into a frame without ever splitting it.
 
 use std::fmt;
+use std::sync::OnceLock;
 
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -18,7 +19,14 @@ const FEW_BYTES: usize = 64;
 /// normalisation: CR and LF, which JSON allows only *between* tokens, become spaces. Since a frame
 /// on stdio ends at LF, a fragment can never forge one.
 #[derive(Clone)]
-pub struct Fragment(Box<RawValue>);
+pub struct Fragment(Text);
+
+#[derive(Clone)]
+enum Text {
+    Raw(Box<RawValue>),
+    /// Written here: serde_json reads it once more only if somebody wants its raw value.
+    Written(String, OnceLock<Box<RawValue>>),
+}
 
 impl Fragment {
     /// Validates `text` as exactly one JSON value.
@@ -66,7 +74,7 @@ impl Fragment {
         let mut object = ObjectWriter::open(&mut out);
         build(&mut object);
         object.close();
-        Self::from_valid(String::from_utf8(out).unwrap_or_default())
+        Self::from_valid(String::from_utf8(out).unwrap_or_else(|_| "null".to_owned()))
     }
 
     /// A JSON string.
@@ -74,7 +82,7 @@ impl Fragment {
     pub fn string(text: &str) -> Self {
         let mut out = Vec::new();
         crate::encode::write_string(&mut out, text);
-        Self::from_valid(String::from_utf8(out).unwrap_or_default())
+        Self::from_valid(String::from_utf8(out).unwrap_or_else(|_| "null".to_owned()))
     }
 
     /// Serialises any value.
@@ -88,19 +96,28 @@ impl Fragment {
     /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        self.0.get()
+        match &self.0 {
+            Text::Raw(raw) => raw.get(),
+            Text::Written(text, _) => text,
+        }
     }
 
     /// The text as serde_json's raw value.
     #[must_use]
     pub fn as_raw(&self) -> &RawValue {
-        &self.0
+        match &self.0 {
+            Text::Raw(raw) => raw,
+            Text::Written(text, raw) => raw.get_or_init(|| raw_of(text.clone())),
+        }
     }
 
     /// Gives the raw value away without a copy.
     #[must_use]
     pub fn into_raw(self) -> Box<RawValue> {
-        self.0
+        match self.0 {
+            Text::Raw(raw) => raw,
+            Text::Written(text, raw) => raw.into_inner().unwrap_or_else(|| raw_of(text)),
+        }
     }
 
     /// Whether the value is an object.
@@ -109,17 +126,22 @@ impl Fragment {
         self.as_str().starts_with('{')
     }
 
-    /// `text` is JSON by construction; were it not, `null` is what everybody refuses.
+    /// `text` is JSON by construction.
     fn from_valid(text: String) -> Self {
-        Self(RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned()))
+        Self(Text::Written(text, OnceLock::new()))
     }
+}
+
+/// Were it no JSON, `null` is what everybody refuses.
+fn raw_of(text: String) -> Box<RawValue> {
+    RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
 impl From<Box<RawValue>> for Fragment {
     /// Takes the value over; copies only when a line break has to be replaced.
     fn from(raw: Box<RawValue>) -> Self {
         if memchr::memchr2(b'\r', b'\n', raw.get().as_bytes()).is_none() {
-            return Self(raw);
+            return Self(Text::Raw(raw));
         }
         Self::from_valid(raw.get().replace(['\r', '\n'], " "))
     }
@@ -127,7 +149,7 @@ impl From<Box<RawValue>> for Fragment {
 
 impl Serialize for Fragment {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
+        self.as_raw().serialize(serializer)
     }
 }
 

@@ -51,9 +51,10 @@ pub(crate) fn select_spelled<'a, const N: usize>(
 }
 
 /// Hands out name and value of each member of an object in order, duplicates included, without reading what is inside
-/// of them. `None` when `raw` is not an object, and when a name is spelled with escapes: then not all were handed out.
-pub fn members<'a>(raw: &'a RawValue, take: impl FnMut(&'a str, &'a str)) -> Option<()> {
-    scan::members(raw.get(), take)
+/// of them. `json` has to be JSON: of other text anything may be handed out. `None` when it is not an object, and when a
+/// name is spelled with escapes: then not all were handed out.
+pub fn members<'a>(json: &'a str, take: impl FnMut(&'a str, &'a str)) -> Option<()> {
+    scan::members(json, take)
 }
 
 /// One member of an object; `None` when it is absent or `raw` is not an object.

@@ -28,8 +28,8 @@ impl ToolSchemas {
         });
         let schema = schema.as_ref().map_err(SchemaFault::clone)?;
         match arguments {
-            Some(arguments) => schema.check_arguments(arguments.as_raw()),
-            None => schema.check_arguments(Fragment::object_empty().as_raw()),
+            Some(arguments) => schema.check_arguments(arguments),
+            None => schema.check_arguments(&Fragment::object_empty()),
         }
     }
 

@@ -4,10 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tokio::time::timeout;
-
 use super::{Connection, Listing};
-use crate::catalog::{self, Catalog, Listed};
+use crate::catalog::{Catalog, Listed};
 use crate::error::{ConnectError, Operation};
 use crate::memory::Remembered;
 use crate::peer::RequestFault;
@@ -29,16 +27,17 @@ impl Connection {
         limit: Duration,
     ) -> Result<Arc<Catalog>, RequestFault> {
         if self.options.memory.is_some() {
-            let mut listing =
-                timeout(limit, self.catalog.lock()).await.map_err(|_| catalog::silence(limit))?;
+            let _turn = self.turn_to_list(limit).await?;
             let changes = self.peer.list_changes.load(Ordering::Acquire);
-            if listing.is_none()
+            let is_unknown = self.known_catalog().is_none();
+            if is_unknown
                 && let Some(tools) = self.remembered().await.and_then(|kept| kept.recall())
             {
                 let catalog = Catalog::new(0, tools, Vec::new(), self.options.filter.clone());
-                *listing = Some(Listing { catalog: Arc::new(catalog), changes, end: None });
+                self.know_catalog(Listing { catalog: Arc::new(catalog), changes, end: None });
             }
-            if let Some(listing) = listing.as_ref().filter(|listing| listing.changes == changes) {
+            let known = self.known_catalog();
+            if let Some(listing) = known.as_ref().filter(|listing| listing.changes == changes) {
                 return Ok(Arc::clone(&listing.catalog));
             }
         }

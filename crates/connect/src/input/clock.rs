@@ -1,5 +1,6 @@
 //! The time in which a person is being asked: no deadline counts it.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -9,6 +10,8 @@ use tokio::time::Instant;
 #[derive(Debug)]
 pub(crate) struct PersonClock {
     state: watch::Sender<State>,
+    /// Whether anybody was ever asked: mostly nobody is, and then there is nothing to add up.
+    has_asked: AtomicBool,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -24,13 +27,14 @@ pub(crate) struct Asking<'a>(&'a PersonClock);
 
 impl Default for PersonClock {
     fn default() -> Self {
-        Self { state: watch::Sender::new(State::default()) }
+        Self { state: watch::Sender::new(State::default()), has_asked: AtomicBool::new(false) }
     }
 }
 
 impl PersonClock {
     /// A question is open until what is returned is dropped.
     pub(crate) fn ask(&self) -> Asking<'_> {
+        self.has_asked.store(true, Ordering::Release);
         self.state.send_modify(|state| {
             state.open = state.open.saturating_add(1);
             state.since.get_or_insert_with(Instant::now);
@@ -40,6 +44,9 @@ impl PersonClock {
 
     /// How long questions were open so far.
     pub(crate) fn spent(&self) -> Duration {
+        if !self.has_asked.load(Ordering::Acquire) {
+            return Duration::ZERO;
+        }
         let state = *self.state.borrow();
         state.spent + state.since.map(|since| since.elapsed()).unwrap_or_default()
     }

@@ -1,5 +1,6 @@
 //! Where the answer to a request is waited for.
 
+use std::collections::hash_map::Entry;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -52,22 +53,29 @@ impl Answer {
 
     fn poll_landed(&mut self, context: &mut Context<'_>) -> Poll<Landed> {
         let mut table = self.shared.lock();
-        let Some(waiting) = table.waiting.get_mut(&self.id) else {
+        let Entry::Occupied(mut entry) = table.waiting.entry(self.id) else {
             self.is_over = true;
             return Poll::Ready(Landed::Forgotten);
         };
+        let waiting = entry.get_mut();
         match &mut waiting.slot {
-            Slot::Full(_) => {
-                drop(table);
-                Poll::Ready(self.try_take().map_or(Landed::Forgotten, Landed::Answered))
+            Slot::Full(_) => {}
+            Slot::Open(_) if std::mem::take(&mut waiting.is_due) => {
+                return Poll::Ready(Landed::Due);
             }
-            Slot::Open(_) if std::mem::take(&mut waiting.is_due) => Poll::Ready(Landed::Due),
-            Slot::Open(Some(waker)) if waker.will_wake(context.waker()) => Poll::Pending,
+            Slot::Open(Some(waker)) if waker.will_wake(context.waker()) => return Poll::Pending,
             slot => {
                 *slot = Slot::Open(Some(context.waker().clone()));
-                Poll::Pending
+                return Poll::Pending;
             }
         }
+        self.is_over = true;
+        let taken = entry.remove();
+        drop(table);
+        Poll::Ready(match taken.slot {
+            Slot::Full(reply) => Landed::Answered(reply),
+            _ => Landed::Forgotten,
+        })
     }
 }
 

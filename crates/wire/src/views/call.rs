@@ -102,6 +102,9 @@ impl<'a> CallResult<'a> {
     /// As [`from_raw`](Self::from_raw).
     pub fn head(raw: &'a RawValue) -> Result<Self, ViewError> {
         const VIEW: &str = "tools/call result";
+        if is_one_text(raw.get()) {
+            return Ok(Self::default());
+        }
         let names = ["content", "structuredContent", "isError", "resultType", "_meta"];
         if let Some([Some(content), None, None, None, None]) = select_spelled(raw, names)
             && content.starts_with('[')
@@ -130,6 +133,14 @@ impl<'a> CallResult<'a> {
             meta: meta.and_then(non_null),
         })
     }
+}
+
+/// Whether JSON is a result with one block of text and nothing else for sure, as most are. Without another quote in
+/// between, what begins as that text can only end where the result does.
+fn is_one_text(json: &str) -> bool {
+    let text = json.strip_prefix(r#"{"content":[{"type":"text","text":""#);
+    let text = text.and_then(|rest| rest.strip_suffix(r#""}]}"#));
+    text.is_some_and(|text| memchr::memchr(b'"', text.as_bytes()).is_none())
 }
 
 impl<'a> ResultType<'a> {
@@ -203,6 +214,27 @@ mod tests {
             let result = CallResult::from_raw(raw.as_raw()).unwrap();
             assert_eq!(result.structured_content.unwrap().get(), value);
             assert!(!result.is_error && result.content.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_result_of_one_text_is_told_from_one_that_says_more() {
+        for (text, is_one) in [
+            (r#"{"content":[{"type":"text","text":"a b"}]}"#, true),
+            (r#"{"content":[{"type":"text","text":""}]}"#, true),
+            (r#"{"content":[{"type":"text","text":"\\"}]}"#, true),
+            (r#"{"content":[{"type":"text","text":"\""}]}"#, false),
+            (r#"{"content":[{"type":"text","text":"a"}],"isError":true}"#, false),
+            (
+                r#"{"content":[{"type":"text","text":"a"}],"isError":true,"content":[{"type":"text","text":"b"}]}"#,
+                false,
+            ),
+            (r#"{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}"#, false),
+        ] {
+            let raw = Fragment::parse(text).unwrap();
+            assert_eq!(is_one_text(raw.as_str()), is_one, "{text}");
+            let result = CallResult::from_raw(raw.as_raw()).unwrap();
+            assert_eq!(result.is_error, text.contains("isError"), "{text}");
         }
     }
 
