@@ -2,9 +2,10 @@
  *
  *     steps RESULT PROGRAM ARGUMENT…
  *
- * RESULT gets the address of each instruction that was run, in hexadecimal, in the order of their first time. The
- * program has to be at a fixed address. */
+ * RESULT gets the address of each instruction of the program that was run, in hexadecimal, as its file has them, in the
+ * order of their first time. */
 #define _GNU_SOURCE
+#include <elf.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,6 +18,27 @@
 
 #define MOST_BYTES (512ul << 20) /* of a program */
 
+/* How far from the addresses in its file a program is that has just been started. */
+static int moved(const char *program, pid_t process, uint64_t *by)
+{
+    char place[64];
+    unsigned long start = 0;
+    Elf64_Ehdr header;
+    FILE *file = fopen(program, "r");
+
+    if (!file || fread(&header, sizeof header, 1, file) != 1 || fclose(file))
+        return -1;
+    if (header.e_type != ET_DYN) {
+        *by = 0;
+        return 0;
+    }
+    snprintf(place, sizeof place, "/proc/%d/maps", (int)process);
+    if (!(file = fopen(place, "r")) || fscanf(file, "%lx", &start) != 1 || fclose(file))
+        return -1;
+    *by = start; /* its own first segment is the lowest of all */
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     const long wanted = PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK
@@ -25,6 +47,7 @@ int main(int argc, char **argv)
     FILE *result = argc > 2 ? fopen(argv[1], "w") : NULL;
     int status, code = 1;
     pid_t first, stopped;
+    uint64_t by;
 
     if (!seen || !result || (first = fork()) < 0)
         return 1;
@@ -33,7 +56,8 @@ int main(int argc, char **argv)
         execv(argv[2], argv + 2);
         _exit(127);
     }
-    if (waitpid(first, &status, 0) != first || ptrace(PTRACE_SETOPTIONS, first, NULL, wanted))
+    if (waitpid(first, &status, 0) != first || ptrace(PTRACE_SETOPTIONS, first, NULL, wanted)
+        || moved(argv[2], first, &by))
         return 1;
     ptrace(PTRACE_SINGLESTEP, first, NULL, NULL);
     while ((stopped = waitpid(-1, &status, __WALL)) > 0) {
@@ -51,7 +75,7 @@ int main(int argc, char **argv)
         if (signal == SIGTRAP && !event) {
 #if defined(__x86_64__)
             size_t place = offsetof(struct user_regs_struct, rip);
-            uint64_t at = ptrace(PTRACE_PEEKUSER, stopped, place, NULL);
+            uint64_t at = ptrace(PTRACE_PEEKUSER, stopped, place, NULL) - by;
 #else
 #error "where does this processor keep the address of the next instruction?"
 #endif

@@ -13,9 +13,10 @@ mod view;
 
 use std::path::Path;
 
+use rustix::fs::{AtFlags, StatxFlags};
 use rustix::process::{Gid, Rlimit, Uid};
 
-use crate::error::LaunchError;
+use crate::error::{ErrorKind, LaunchError};
 use crate::network::FromElsewhere;
 use crate::plan::{Base, LaunchPlan};
 use crate::sys::{Instruction, MountAttributes, set_mount_attributes};
@@ -165,5 +166,17 @@ pub(crate) fn change_directory(cwd: &Path) -> Result<(), LaunchError> {
     rustix::process::chdir(cwd).map_err(|error| {
         LaunchError::at("enter the working directory", cwd, error)
             .with_hint("it has to exist and be readable under the policy")
-    })
+    })?;
+    // The inherited one has the same name, and is on another mount.
+    let place = |path: &Path| {
+        let wanted = StatxFlags::INO | StatxFlags::MNT_ID;
+        rustix::fs::statx(rustix::fs::CWD, path, AtFlags::empty(), wanted)
+            .map(|found| (found.stx_mnt_id, found.stx_ino))
+            .map_err(|error| LaunchError::at("look at", cwd, error))
+    };
+    if place(Path::new("."))? == place(cwd)? {
+        return Ok(());
+    }
+    let message = format!("{} should be the working directory, and is not", cwd.display());
+    Err(LaunchError::new(ErrorKind::SelfCheck, message))
 }

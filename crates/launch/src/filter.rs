@@ -39,6 +39,12 @@ const SOCKET_TYPE_MASK: u32 = 0xf;
 /// Connects and sends in one call.
 const FAST_OPEN: u32 = libc::MSG_FASTOPEN.cast_unsigned();
 
+/// A request of ioctl(2) that no driver has, which `sys::ask_filter` makes, and what the filter answers: no kernel and no
+/// other filter says that.
+const QUESTION: u32 = 0x504C_4E49;
+pub(crate) const ANSWER: i32 = 1009;
+const ANSWERED: u32 = libc::SECCOMP_RET_ERRNO | ANSWER.cast_unsigned();
+
 /// Refused whatever the policy says (except `disabled`, which has no filter).
 const ALWAYS: &[Call] = &[
     // other processes
@@ -274,13 +280,15 @@ fn refuse_namespaces_and_injection(program: &mut Program) {
     program.extend([
         jump(EQUAL, program.number(calls::CLONE), 0, 2),
         load(argument(0)),
-        jump(ANY_BIT, NEW_NAMESPACES, 4, 5),
-        jump(EQUAL, program.number(calls::IOCTL), 0, 5),
+        jump(ANY_BIT, NEW_NAMESPACES, 5, 6),
+        jump(EQUAL, program.number(calls::IOCTL), 0, 7),
         load(argument(1)),
-        jump(EQUAL, TIOCSTI, 1, 0),
-        jump(EQUAL, TIOCLINUX, 0, 1),
+        jump(EQUAL, TIOCSTI, 2, 0),
+        jump(EQUAL, TIOCLINUX, 1, 0),
+        jump(EQUAL, QUESTION, 2, 1),
         answer(REFUSE),
         answer(ALLOW),
+        answer(ANSWERED),
     ]);
 }
 
@@ -292,16 +300,18 @@ fn terminals_only(program: &mut Program, network: bool) {
     const SOCKET: u32 = 0x8900;
     let other = if network { SOCKET } else { TERMINAL };
     program.extend([
-        jump(EQUAL, program.number(calls::IOCTL), 0, 9),
+        jump(EQUAL, program.number(calls::IOCTL), 0, 11),
         load(argument(1)),
-        jump(EQUAL, TIOCSTI, 4, 0),
-        jump(EQUAL, TIOCLINUX, 3, 0),
+        jump(EQUAL, TIOCSTI, 5, 0),
+        jump(EQUAL, TIOCLINUX, 4, 0),
+        jump(EQUAL, QUESTION, 6, 0),
         Instruction { code: AND, jump_true: 0, jump_false: 0, operand: KIND },
         jump(EQUAL, TERMINAL, 2, 0),
         jump(EQUAL, other, 1, 2),
         answer(REFUSE),
         answer(ALLOW),
         answer(NOT_A_TERMINAL),
+        answer(ANSWERED),
     ]);
 }
 

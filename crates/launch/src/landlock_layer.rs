@@ -9,6 +9,7 @@ use landlock::{
 };
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
+use rustix::mount::UnmountFlags;
 
 use crate::enter::{Confinement, Proc};
 use crate::error::{ErrorKind, LaunchError};
@@ -49,6 +50,17 @@ pub(crate) fn restrict(
     rules = allow_standard_streams(rules, abi)?;
     rules.restrict_self().map_err(failed)?;
     Ok(())
+}
+
+/// Whoever is restricted changes no mount: where this process may otherwise (bwrap leaves it no right to), it is asked.
+pub(crate) fn expect_restricted() -> Result<(), LaunchError> {
+    // To let go of what is in use takes nothing away: at worst it is marked as idle.
+    let outcome = rustix::mount::unmount("/proc", UnmountFlags::EXPIRE);
+    if outcome == Err(Errno::PERM) {
+        return Ok(());
+    }
+    let message = "Landlock should be in force in the sandbox, and is not";
+    Err(LaunchError::new(ErrorKind::SelfCheck, message))
 }
 
 /// What Landlock grants where no mount narrows it. Every path is absolute and real; one that has become a symbolic link

@@ -9,6 +9,7 @@
 //! Where that fails, the first process makes one itself; where that fails too, the launch is refused.
 
 use std::cell::Cell;
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use plenipo_policy::Network;
@@ -29,7 +30,7 @@ pub(crate) struct Elsewhere {
 /// The first process's end.
 pub(crate) struct FromElsewhere {
     channel: OwnedFd,
-    /// The launcher's own, which the command must not be in; the kernels that do not say are older than 5.14.
+    /// The launcher's own, which the command must not be in; Linux 5.13 does not say.
     outside: Option<u64>,
     entered: Cell<bool>,
 }
@@ -47,10 +48,16 @@ impl Elsewhere {
         Ok(Some(Self { outside, inside }))
     }
 
-    pub(crate) fn inside(self) -> FromElsewhere {
+    /// # Errors
+    /// The kernel does not say which namespace this is, and should.
+    pub(crate) fn inside(self, landlock_abi: i32) -> Result<FromElsewhere, LaunchError> {
         // The socket is the launcher's, and so is its namespace.
-        let outside = sys::network_of(self.inside.as_fd()).ok();
-        FromElsewhere { channel: self.inside, outside, entered: Cell::new(false) }
+        let outside = match sys::network_of(self.inside.as_fd()) {
+            Ok(outside) => Some(outside),
+            Err(error) if is_too_old(&error, landlock_abi) => None,
+            Err(error) => return Err(cannot_look(error)),
+        };
+        Ok(FromElsewhere { channel: self.inside, outside, entered: Cell::new(false) })
     }
 
     /// Makes the namespace and hands it over. `user`: it is to belong to the user namespace of `first`.
@@ -91,7 +98,7 @@ impl FromElsewhere {
             .map_err(Into::into)
             .and_then(|socket| sys::network_of(socket.as_fd()))
             .map(|inside| inside != outside)
-            .map_err(|error| LaunchError::step("look at the network namespace", error))
+            .map_err(cannot_look)
     }
 
     /// The last look before the command: refuses if [`enter`](Self::enter) was not called, failed, or changed nothing.
@@ -102,6 +109,15 @@ impl FromElsewhere {
         let message = "the network should be off in the sandbox, and is not";
         Err(LaunchError::new(ErrorKind::SelfCheck, message))
     }
+}
+
+/// Linux 5.13, the first with Landlock, is the only one with it that does not know the question.
+fn is_too_old(error: &io::Error, landlock_abi: i32) -> bool {
+    error.raw_os_error() == Some(libc::ENOPROTOOPT) && landlock_abi == 1
+}
+
+fn cannot_look(error: io::Error) -> LaunchError {
+    LaunchError::step("look at the network namespace", error)
 }
 
 fn has_processors() -> bool {
@@ -119,6 +135,14 @@ mod tests {
         assert_eq!(left_out.verify().unwrap_err().kind(), ErrorKind::SelfCheck);
         left_out.entered.set(true);
         left_out.verify().unwrap();
+    }
+
+    #[test]
+    fn only_the_oldest_kernel_may_not_know_the_question() {
+        let error = io::Error::from_raw_os_error;
+        assert!(is_too_old(&error(libc::ENOPROTOOPT), 1));
+        assert!(!is_too_old(&error(libc::ENOPROTOOPT), 2));
+        assert!(!is_too_old(&error(libc::EPERM), 1));
     }
 
     #[test]

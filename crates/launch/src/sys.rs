@@ -19,9 +19,9 @@ mod spawn;
 
 #[cfg(any(target_env = "musl", test))]
 pub use allocator::Allocator;
-pub(crate) use clone::{Fork, Namespaces, exit_now, fork, fork_into};
+pub(crate) use clone::{Fork, Namespaces, exit_now, fork, fork_into, start_session};
 pub(crate) use descriptor::{copy_inherited, take_inherited};
-pub(crate) use filter::{Instruction, install_filter, landlock_abi};
+pub(crate) use filter::{Instruction, ask_filter, install_filter, landlock_abi};
 pub(crate) use loopback::raise_loopback;
 pub(crate) use mount::{MountAttributes, set_mount_attributes};
 pub use names::resolve_without_modules;

@@ -16,11 +16,10 @@ use super::view::{Siblings, View, identity};
 /// Refuses if any rule is not in force.
 pub(super) fn verify(plan: &LaunchPlan, proc: Proc) -> Result<(), LaunchError> {
     let view = View::of_root()?;
-    if plan.base != Base::Writable {
-        expect_read_only(&view, Path::new("/"))?;
-    }
-    if proc == Proc::Outer {
-        expect_read_only(&view, Path::new("/proc"))?;
+    expect_mount(&view.open(Path::new("/"))?, Path::new("/"), plan.base != Base::Writable)?;
+    match proc {
+        Proc::Outer => expect_read_only(&view, Path::new("/proc"))?,
+        Proc::Fresh => expect_own_proc()?,
     }
     for path in ["/proc/sys", "/proc/sysrq-trigger"].map(Path::new) {
         if view.try_open(path).is_ok() {
@@ -53,12 +52,37 @@ fn verify_cover(
             if cover.identity.is_some_and(|expected| expected != found) {
                 return Err(changed(cover));
             }
-            if *read_only { is_read_only(&place, &cover.path) } else { Ok(()) }
+            expect_mount(&place, &cover.path, *read_only)
         }
         // A mask inside an unreachable mask needs no look.
         Action::Mask { .. } if hidden => Ok(()),
         Action::Mask { .. } => expect_masked(&siblings.open(&cover.path)?, &cover.path),
     }
+}
+
+/// In one of another process namespace this process has another number.
+fn expect_own_proc() -> Result<(), LaunchError> {
+    let path = Path::new("/proc/self");
+    let number = rustix::fs::readlink(path, Vec::new())
+        .map_err(|error| LaunchError::at("look at", path, error))?;
+    let own = rustix::process::getpid().to_string();
+    if number.as_bytes() == own.as_bytes() {
+        return Ok(());
+    }
+    Err(not_in_force(Path::new("/proc"), "of its own processes"))
+}
+
+/// As every mount is, the sandbox's own `/dev` apart: no set-user-ID program and no device counts in it.
+fn expect_mount(place: &OwnedFd, path: &Path, read_only: bool) -> Result<(), LaunchError> {
+    let found =
+        rustix::fs::fstatvfs(place).map_err(|error| LaunchError::at("look at", path, error))?;
+    if read_only && !found.f_flag.contains(StatVfsMountFlags::RDONLY) {
+        return Err(not_in_force(path, "read-only"));
+    }
+    if !found.f_flag.contains(StatVfsMountFlags::NOSUID | StatVfsMountFlags::NODEV) {
+        return Err(not_in_force(path, "without devices and set-user-ID programs"));
+    }
+    Ok(())
 }
 
 fn expect_read_only(view: &View, path: &Path) -> Result<(), LaunchError> {

@@ -106,11 +106,13 @@ pub(super) fn attach(plan: &LaunchPlan, view: &View, slots: Slots) -> Result<(),
             let message = format!("nothing was prepared to cover {}", cover.path.display());
             return Err(LaunchError::new(ErrorKind::SelfCheck, message));
         };
-        let place = siblings.open(&cover.path)?;
-        if matches!(cover.action, Action::Mask { .. }) {
-            // What it hides must be what the rule is about. (A granted place may stand on an opening of a mask.)
-            expect_unchanged(cover, &place)?;
+        if matches!(cover.action, Action::Show { .. }) {
+            siblings.attach(&mount, &cover.path)?; // the self-check looks whether it shows the place of the rule
+            continue;
         }
+        let place = siblings.open(&cover.path)?;
+        // What it hides must be what the rule is about.
+        expect_unchanged(cover, &place)?;
         attach_at(&mount, &place, &cover.path)?;
     }
     Ok(())

@@ -7,11 +7,12 @@ use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Resource, Rlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
-use crate::error::LaunchError;
+use crate::error::{ErrorKind, LaunchError};
+use crate::filter;
 use crate::landlock_layer;
 use crate::network::FromElsewhere;
 use crate::plan::LaunchPlan;
-use crate::sys::{Instruction, install_filter};
+use crate::sys::{self, Instruction, install_filter};
 
 use super::Confinement;
 
@@ -25,6 +26,7 @@ pub(super) fn lock(plan: &LaunchPlan, confinement: &Confinement<'_>) -> Result<(
             terminal.take_over()?;
         }
         landlock_layer::restrict(plan, confinement)?;
+        landlock_layer::expect_restricted()?;
         confinement.elsewhere.map_or(Ok(()), FromElsewhere::enter)
     })
 }
@@ -37,7 +39,7 @@ pub(crate) fn lock_with(
 ) -> Result<(), LaunchError> {
     let step = |what: &'static str| move |error: Errno| LaunchError::step(what, error);
     // A session of its own: no terminal of the host's to type into.
-    rustix::process::setsid().map_err(step("start a session"))?;
+    let session = sys::start_session().map_err(|e| LaunchError::step("start a session", e))?;
     rustix::process::setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })
         .map_err(step("limit core files"))?;
     restrict()?;
@@ -50,7 +52,28 @@ pub(crate) fn lock_with(
         .map_err(step("close the sandbox's init"))?;
     rustix::thread::set_no_new_privs(true).map_err(step("set no_new_privs"))?;
     install_filter(filter)
-        .map_err(|error| LaunchError::step("install the system call filter", error))
+        .map_err(|error| LaunchError::step("install the system call filter", error))?;
+    verify(session)
+}
+
+/// An outer filter can answer in the kernel's place that all went well.
+fn verify(session: i32) -> Result<(), LaunchError> {
+    let look = |error: Errno| LaunchError::step("look at what was locked", error);
+    let capabilities = rustix::thread::capabilities(None).map_err(look)?;
+    let is_leader = session == rustix::process::getpid().as_raw_pid();
+    let faults = [
+        (!is_leader, "a session of its own"),
+        (!(capabilities.effective | capabilities.permitted).is_empty(), "no capability"),
+        (!rustix::thread::no_new_privs().map_err(look)?, "no way to gain privileges"),
+        (sys::ask_filter() != filter::ANSWER, "its system calls filtered"),
+    ];
+    match faults.into_iter().find(|(fault, _)| *fault) {
+        None => Ok(()),
+        Some((_, what)) => {
+            let message = format!("the command should have {what}, and has not");
+            Err(LaunchError::new(ErrorKind::SelfCheck, message))
+        }
+    }
 }
 
 fn drop_capabilities() -> Result<(), LaunchError> {

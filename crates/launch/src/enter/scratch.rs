@@ -107,7 +107,8 @@ fn new_root(scratch: BorrowedFd<'_>, openings: &[Opening]) -> Result<View, Launc
     let step = |error: Errno| LaunchError::step("open the new root", error);
     let below = rustix::fs::openat(scratch, name, flags, Mode::empty()).map_err(step)?;
     attach(&mount, &below, Path::new("/"))?;
-    let attributes = MountAttributes { read_only: true, ..MountAttributes::default() };
+    let attributes =
+        MountAttributes { read_only: true, no_devices: true, ..MountAttributes::default() };
     set_mount_attributes(mount.as_fd(), c"", attributes)
         .map_err(|error| LaunchError::step("make the new root read-only", error))?;
     Ok(View::at(mount))

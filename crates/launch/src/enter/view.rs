@@ -9,7 +9,7 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use rustix::mount::{MoveMountFlags, OpenTreeFlags, UnmountFlags};
 
-use crate::error::LaunchError;
+use crate::error::{ErrorKind, LaunchError};
 use crate::tree::Identity;
 
 const CLONE: OpenTreeFlags = OpenTreeFlags::OPEN_TREE_CLONE
@@ -74,7 +74,17 @@ impl View {
         rustix::process::pivot_root(".", ".").map_err(step("change to the new root"))?;
         rustix::mount::unmount(".", UnmountFlags::DETACH)
             .map_err(step("let go of the old root"))?;
-        rustix::process::chdir("/").map_err(step("enter the new root"))
+        rustix::process::chdir("/").map_err(step("enter the new root"))?;
+        // What may still lie on the new root is found from above.
+        let wanted = identity(&self.root).map_err(step("look at the new root"))?;
+        for path in ["/", "/.."].map(Path::new) {
+            let there = rustix::fs::stat(path).map_err(step("look at the new root"))?;
+            if (Identity { device: there.st_dev, inode: there.st_ino }) != wanted {
+                let message = "the old root should be gone from the sandbox, and is not";
+                return Err(LaunchError::new(ErrorKind::SelfCheck, message));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -105,6 +115,15 @@ impl Siblings<'_> {
     pub(super) fn open(&mut self, path: &Path) -> Result<OwnedFd, LaunchError> {
         let (directory, name) = self.split(path)?;
         open_below(directory, name).map_err(|error| LaunchError::at("open", path, error))
+    }
+
+    /// Puts a detached mount over what is called `path`. If that is a symbolic link by now, the link is covered, not followed:
+    /// the caller has to look what is there afterwards.
+    pub(super) fn attach(&mut self, mount: &OwnedFd, path: &Path) -> Result<(), LaunchError> {
+        let (directory, name) = self.split(path)?;
+        let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+        rustix::mount::move_mount(mount, "", directory, OsStr::from_bytes(name), flags)
+            .map_err(|error| LaunchError::at("mount over", path, error))
     }
 
     /// A detached copy of the mount tree at `path`. If that is a symbolic link, it is a copy of the link itself: the caller

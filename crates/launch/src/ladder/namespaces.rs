@@ -12,7 +12,7 @@ use crate::enter::{Confinement, Ids, Proc, enter};
 use crate::error::LaunchError;
 use crate::filter;
 use crate::handshake::{self, ToLauncher};
-use crate::network::{Elsewhere, FromElsewhere};
+use crate::network::Elsewhere;
 use crate::plan::{LaunchPlan, plan};
 use crate::rung::Rung;
 use crate::supervise::reap;
@@ -51,7 +51,7 @@ fn attempt_by(
         Fork::Child => {
             drop((answers, report.take())); // the launcher's to write and to close
             let inside = terminal.map(Terminal::inside);
-            let networks = (way, elsewhere.map(Elsewhere::inside));
+            let networks = (way, elsewhere);
             let confined = confine(enter, attempt, ids, &launcher, inside.as_ref(), networks);
             let news = inside.map(Inside::into_news);
             sys::exit_now(i32::from(attempt.go_on(confined, launcher, news)))
@@ -102,10 +102,12 @@ fn confine(
     ids: Option<Ids>,
     launcher: &ToLauncher,
     terminal: Option<&Inside>,
-    (way, elsewhere): (Option<Way>, Option<FromElsewhere>),
+    (way, elsewhere): (Option<Way>, Option<Elsewhere>),
 ) -> Result<(), LaunchError> {
     launcher.die_with_launcher(Signal::KILL)?;
     let listening = way.map(Way::listen).transpose()?;
+    let landlock_abi = attempt.prepared.landlock_abi;
+    let elsewhere = elsewhere.map(|elsewhere| elsewhere.inside(landlock_abi)).transpose()?;
     let network = attempt.request.policy.network == Network::Enabled;
     let resolved = &attempt.prepared.resolved;
     let steps = plan(&resolved.tree, &resolved.links, &resolved.cwd);
@@ -117,7 +119,7 @@ fn confine(
         network,
         elsewhere: elsewhere.as_ref(),
         proxy_port: proxied.then_some(PROXY_PORT),
-        landlock_abi: attempt.prepared.landlock_abi,
+        landlock_abi,
         filter: &filter,
         descriptor_limit: attempt.prepared.descriptor_limit,
         terminal,

@@ -76,6 +76,15 @@ pub(crate) fn fork() -> io::Result<Fork> {
     }
 }
 
+/// setsid(2), with the number that it answers: a new session has its leader's own.
+pub(crate) fn start_session() -> io::Result<i32> {
+    // SAFETY: setsid has no preconditions.
+    match unsafe { libc::setsid() } {
+        -1 => Err(io::Error::last_os_error()),
+        session => Ok(session),
+    }
+}
+
 /// `_exit(2)`: ends a forked child without running the parent's exit handlers.
 pub(crate) fn exit_now(code: i32) -> ! {
     // SAFETY: _exit has no preconditions and does not return.

@@ -37,6 +37,18 @@ pub(crate) fn install_filter(instructions: &[Instruction]) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// `filter::QUESTION`; the type of a request is not the same in every C library.
+const QUESTION: libc::Ioctl = 0x504C_4E49;
+
+/// What the kernel, or a filter, says to an ioctl(2) with the question and no file: 0, or an error's number.
+pub(crate) fn ask_filter() -> i32 {
+    // SAFETY: there is no file -1 for the request to be carried out on, and it has no argument.
+    match unsafe { libc::ioctl(-1, QUESTION) } {
+        0 => 0,
+        _ => io::Error::last_os_error().raw_os_error().unwrap_or_default(),
+    }
+}
+
 /// The Landlock ABI version of the running kernel; 0 where Landlock is absent or off.
 pub(crate) fn landlock_abi() -> i32 {
     const VERSION: libc::c_uint = 1;

@@ -1,7 +1,7 @@
 """Runs ARGV on a machine that lacks something: `lack.py NAME… -- ARGV`.
 
-A NAME is a system call that is answered with ENOSYS, `NAME=done` one that is answered as if it had been carried out, or `user-namespaces` (EPERM to every way of making one, and no
-clone3, as containers' filters do it).
+A NAME is a system call that is answered with ENOSYS, `NAME=done` one that is answered as if it had been carried out, `NAME=unknown`
+one that is answered with ENOPROTOOPT, or `user-namespaces` (EPERM to every way of making one, and no clone3, as containers' filters do it).
 """
 
 import ctypes
@@ -16,11 +16,22 @@ CALLS = {
     "close_range": 436,
     "unshare": 272 if X86 else 97,
     "landlock_create_ruleset": 444,
+    "landlock_restrict_self": 446,
+    "mount_setattr": 442,
+    "move_mount": 429,
+    "pivot_root": 155 if X86 else 41,
+    "umount2": 166 if X86 else 39,
+    "capset": 126 if X86 else 91,
+    "prctl": 157 if X86 else 167,
+    "seccomp": 317 if X86 else 277,
+    "setsid": 112 if X86 else 157,
+    "chdir": 80 if X86 else 49,
+    "getsockopt": 55 if X86 else 209,
     "setns": 308 if X86 else 268,
 }
 ARCHITECTURE = 0xC000003E if X86 else 0xC00000B7
 CLONE_NEWUSER = 0x10000000
-ALLOW, DONE, EPERM, ENOSYS = 0x7FFF0000, 0x00050000, 0x00050001, 0x00050026
+ALLOW, DONE, EPERM, ENOSYS, ENOPROTOOPT = 0x7FFF0000, 0x00050000, 0x00050001, 0x00050026, 0x0005005C
 PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
 
 
@@ -50,8 +61,9 @@ def program(names):
     for name in names:
         if name == "user-namespaces":
             lines += absent("clone3") + no_user_namespace("clone") + no_user_namespace("unshare")
-        elif name.endswith("=done"):
-            lines += [equal(CALLS[name.removesuffix("=done")], 0, 1), answer(DONE)]
+        elif "=" in name:
+            call, said = name.split("=")
+            lines += [equal(CALLS[call], 0, 1), answer({"done": DONE, "unknown": ENOPROTOOPT}[said])]
         else:
             lines += absent(name)
     return lines + [answer(ALLOW)]

@@ -34,6 +34,10 @@ pub(crate) enum Machine {
     NoSetns,
     /// Something in the kernel's place says that namespaces were made and entered.
     FakedNetwork,
+    /// Something in the kernel's place says that this call was carried out.
+    Faked(&'static str),
+    /// The same says with this call that the kernel does not know what is asked.
+    Unknown(&'static str),
     /// Inherited descriptors cannot be closed.
     NoCloseRange,
     /// One processor.
@@ -52,6 +56,8 @@ impl Machine {
             | Self::NoLandlock
             | Self::NoSetns
             | Self::FakedNetwork
+            | Self::Faked(_)
+            | Self::Unknown(_)
             | Self::NoCloseRange => requires("python3 on PATH", find_tool("python3").is_some()),
         }
     }
@@ -59,7 +65,7 @@ impl Machine {
     pub(crate) fn stage(self, who: Who) -> Stage {
         let mut stage = Stage::new(who);
         let script = stage.fixture.file("lack.py", LACK).display().to_string();
-        let filter = |name| words(["/usr/bin/python3", "-I", "-S", &script, name, "--"]);
+        let filter = |name: &str| words(["/usr/bin/python3", "-I", "-S", &script, name, "--"]);
         let without = |capabilities: &str| {
             let bounding = format!("--bounding-set={capabilities}");
             let inheritable = format!("--inh-caps={capabilities}");
@@ -86,6 +92,8 @@ impl Machine {
                 after.insert(after.len() - 1, "unshare=done".into());
                 (none(), after)
             }
+            Self::Faked(call) => (none(), filter(&format!("{call}=done"))),
+            Self::Unknown(call) => (none(), filter(&format!("{call}=unknown"))),
             Self::NoCloseRange => (none(), filter("close_range")),
             Self::OneProcessor => (none(), words(["/usr/bin/taskset", "-c", "0"])),
             Self::ForeignBwrap => {
