@@ -43,7 +43,7 @@ pub(super) fn killed_launcher(who: Who) -> Seen {
     let (mut child, _, marker) = start(stage.outside(&argv), &stage);
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(!gone(&marker), "the control left nothing");
+    assert!(Deadline::poll_until(LIMIT, || !gone(&marker)), "the control left nothing");
     clean_up(&marker);
     let stage = Stage::new(who);
     let (mut child, _, marker) = start(stage.inside(&stage.workspace(), &argv), &stage);
@@ -60,7 +60,7 @@ pub(super) fn background_child(who: Who) -> Seen {
     let argv = ["/bin/sh", "-c", script];
     let (mut child, _, marker) = start(stage.outside(&argv), &stage);
     child.wait().unwrap();
-    assert!(!gone(&marker), "the control left nothing");
+    assert!(Deadline::poll_until(LIMIT, || !gone(&marker)), "the control left nothing");
     clean_up(&marker);
     let (mut child, _, marker) = start(stage.inside(&stage.workspace(), &argv), &stage);
     assert!(child.wait().unwrap().success());
