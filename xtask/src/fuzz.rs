@@ -4,8 +4,9 @@ use crate::run::{Failure, Outcome, cargo, succeed};
 use crate::workspace::Workspace;
 
 /// Where targets are, as packages; a target is a test whose name begins with `fuzz_`.
-const PACKAGES: [&str; 6] = [
+const PACKAGES: [&str; 7] = [
     "plenipo-policy",
+    "plenipo-filter",
     "plenipo-launch",
     "plenipo-egress",
     "plenipo-wire",

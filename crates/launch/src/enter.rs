@@ -13,13 +13,14 @@ mod view;
 
 use std::path::Path;
 
+use plenipo_filter::Instruction;
 use rustix::fs::{AtFlags, StatxFlags};
 use rustix::process::{Gid, Rlimit, Uid};
 
 use crate::error::{ErrorKind, LaunchError};
 use crate::network::FromElsewhere;
 use crate::plan::{Base, LaunchPlan};
-use crate::sys::{Instruction, MountAttributes, set_mount_attributes};
+use crate::sys::{MountAttributes, set_mount_attributes};
 use crate::terminal::Inside;
 
 pub(crate) use lock::lock_with;

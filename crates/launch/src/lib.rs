@@ -22,8 +22,6 @@ mod egress;
 mod enter;
 mod error;
 #[cfg(target_os = "linux")]
-mod filter;
-#[cfg(target_os = "linux")]
 mod handshake;
 #[cfg(target_os = "linux")]
 mod helper;

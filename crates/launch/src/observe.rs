@@ -9,7 +9,8 @@ mod calls;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use crate::filter::asking;
+use plenipo_filter::asking;
+
 use crate::sys;
 
 /// What a call does with what it names.

@@ -21,7 +21,7 @@ mod spawn;
 pub use allocator::Allocator;
 pub(crate) use clone::{Fork, Namespaces, exit_now, fork, fork_into, start_session};
 pub(crate) use descriptor::{copy_inherited, take_inherited};
-pub(crate) use filter::{Instruction, ask_filter, install_filter, landlock_abi};
+pub(crate) use filter::{ask_filter, install_filter, landlock_abi};
 pub(crate) use loopback::raise_loopback;
 pub(crate) use mount::{MountAttributes, set_mount_attributes};
 pub use names::resolve_without_modules;

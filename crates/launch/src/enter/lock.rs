@@ -2,17 +2,17 @@
 
 use std::path::Path;
 
+use plenipo_filter::{ANSWER, Instruction};
 use rustix::fs::Access;
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Resource, Rlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use crate::error::{ErrorKind, LaunchError};
-use crate::filter;
 use crate::landlock_layer;
 use crate::network::FromElsewhere;
 use crate::plan::LaunchPlan;
-use crate::sys::{self, Instruction, install_filter};
+use crate::sys::{self, install_filter};
 
 use super::Confinement;
 
@@ -65,7 +65,7 @@ fn verify(session: i32) -> Result<(), LaunchError> {
         (!is_leader, "a session of its own"),
         (!(capabilities.effective | capabilities.permitted).is_empty(), "no capability"),
         (!rustix::thread::no_new_privs().map_err(look)?, "no way to gain privileges"),
-        (sys::ask_filter() != filter::ANSWER, "its system calls filtered"),
+        (sys::ask_filter() != ANSWER, "its system calls filtered"),
     ];
     match faults.into_iter().find(|(fault, _)| *fault) {
         None => Ok(()),

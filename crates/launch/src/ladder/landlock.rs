@@ -16,7 +16,6 @@ use rustix::process::{Pid, Signal};
 use super::Attempt;
 use crate::enter::{change_directory, lock_with};
 use crate::error::{ErrorKind, LaunchError};
-use crate::filter;
 use crate::handshake::{self, ToLauncher};
 use crate::landlock_layer::{Grants, NEWEST, restrict_alone};
 use crate::plan::{LaunchPlan, plan};
@@ -70,7 +69,7 @@ fn confine(
         .map_err(|error| LaunchError::step("adopt what the command leaves", error))?;
     change_directory(&plan.cwd)?;
     let network = attempt.request.policy.network == Network::Enabled;
-    let filter = filter::build_alone(network);
+    let filter = plenipo_filter::build_alone(network);
     lock_with(&plan.cwd, &filter, || restrict_alone(grants, network))?;
     check(plan, attempt.launcher)
 }

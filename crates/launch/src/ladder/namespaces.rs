@@ -10,7 +10,6 @@ use crate::PROXY_PORT;
 use crate::egress::{Inside as Listening, Way};
 use crate::enter::{Confinement, Ids, Proc, enter};
 use crate::error::LaunchError;
-use crate::filter;
 use crate::handshake::{self, ToLauncher};
 use crate::network::Elsewhere;
 use crate::plan::{LaunchPlan, plan};
@@ -112,7 +111,8 @@ fn confine(
     let resolved = &attempt.prepared.resolved;
     let steps = plan(&resolved.tree, &resolved.links, &resolved.cwd);
     let proxied = listening.is_some();
-    let filter = if proxied { filter::build_proxied() } else { filter::build(network) };
+    let filter =
+        if proxied { plenipo_filter::build_proxied() } else { plenipo_filter::build(network) };
     let confinement = Confinement {
         ids,
         proc: if attempt.rung == Rung::NoProc { Proc::Outer } else { Proc::Fresh },

@@ -2,15 +2,7 @@
 
 use std::io;
 
-/// One classic BPF instruction, laid out as `struct sock_filter` (seccomp(2)).
-#[repr(C)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Instruction {
-    pub(crate) code: u16,
-    pub(crate) jump_true: u8,
-    pub(crate) jump_false: u8,
-    pub(crate) operand: u32,
-}
+use plenipo_filter::Instruction;
 
 #[repr(C)]
 pub(super) struct Program {
@@ -37,7 +29,7 @@ pub(crate) fn install_filter(instructions: &[Instruction]) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// `filter::QUESTION`; the type of a request is not the same in every C library.
+/// `plenipo_filter::QUESTION`; the type of a request is not the same in every C library.
 const QUESTION: libc::Ioctl = 0x504C_4E49;
 
 /// What the kernel, or a filter, says to an ioctl(2) with the question and no file: 0, or an error's number.

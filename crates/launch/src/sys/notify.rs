@@ -4,7 +4,9 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-use super::filter::{Instruction, Program};
+use plenipo_filter::Instruction;
+
+use super::filter::Program;
 
 /// A call that waits for an answer.
 #[derive(Debug, Clone, Copy)]

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::enter::{Confinement, Proc, reopen_streams, settle};
 use crate::error::{ErrorKind, LaunchError};
-use crate::filter;
 use crate::handshake::ToLauncher;
 use crate::init::{self, Payload};
 use crate::ladder::may_close;
@@ -86,7 +85,7 @@ fn confine(handover: &Handover, launcher: &ToLauncher) -> Result<(), LaunchError
     launcher.die_with_launcher(Signal::KILL)?;
     sys::restore_child_signal();
     sys::block_signals().map_err(|error| LaunchError::step("block signals", error))?;
-    let filter = filter::build(handover.network);
+    let filter = plenipo_filter::build(handover.network);
     let confinement = Confinement {
         ids: None,
         proc: Proc::Fresh,

@@ -1,5 +1,3 @@
-//! The seccomp filter: which kernel surface a sandboxed command can touch.
-//!
 //! Everything is allowed but a short list, because the file system and the network are confined by other layers; the
 //! list holds what could undo them or reach the kernel's more exposed parts. It is built once a launch. The kernel runs
 //! it once per system call number to make its own bitmap, so it is short (80 instructions at most) and looks the number
@@ -8,9 +6,23 @@
 mod calls;
 mod proxied;
 
-use crate::sys::Instruction;
 use calls::{Architecture, Call};
-pub(crate) use proxied::build_proxied;
+pub use proxied::build_proxied;
+
+/// One classic BPF instruction, laid out as `struct sock_filter` (seccomp(2)).
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Instruction {
+    /// What it does.
+    pub code: u16,
+    /// How many instructions to leave out if what it compares holds.
+    pub jump_true: u8,
+    /// And if it does not.
+    pub jump_false: u8,
+    /// A number, or an offset in `struct seccomp_data`.
+    pub operand: u32,
+}
 
 const ALLOW: u32 = 0x7fff_0000;
 const KILL_PROCESS: u32 = 0x8000_0000;
@@ -39,10 +51,10 @@ const SOCKET_TYPE_MASK: u32 = 0xf;
 /// Connects and sends in one call.
 const FAST_OPEN: u32 = libc::MSG_FASTOPEN.cast_unsigned();
 
-/// A request of ioctl(2) that no driver has, which `sys::ask_filter` makes, and what the filter answers: no kernel and no
-/// other filter says that.
-const QUESTION: u32 = 0x504C_4E49;
-pub(crate) const ANSWER: i32 = 1009;
+/// A request of ioctl(2) that no driver has.
+pub const QUESTION: u32 = 0x504C_4E49;
+/// The number of the error that these filters answer it with: no kernel and no other filter says that.
+pub const ANSWER: i32 = 1009;
 const ANSWERED: u32 = libc::SECCOMP_RET_ERRNO | ANSWER.cast_unsigned();
 
 /// Refused whatever the policy says (except `disabled`, which has no filter).
@@ -143,7 +155,7 @@ const NEIGHBOURS: &[Call] = &[
 const TO_ITSELF: [Call; 2] = [calls::PRLIMIT64, calls::SCHED_SETAFFINITY];
 
 /// Builds the filter of a sandbox that has neither mounts nor namespaces of its own: it holds what they would.
-pub(crate) fn build_alone(network: bool) -> Vec<Instruction> {
+pub fn build_alone(network: bool) -> Vec<Instruction> {
     build_alone_for(Architecture::NATIVE, network)
 }
 
@@ -161,7 +173,7 @@ fn build_alone_for(architecture: Architecture, network: bool) -> Vec<Instruction
 /// With `network` off, sockets are connected AF_UNIX pairs in effect: they can neither be aimed nor bound. With it on,
 /// `socket` gives the internet families and, as before, pairs: a filter cannot see which path an AF_UNIX socket is
 /// connected to, and one of the host's would be a way out (a container daemon, a session bus).
-pub(crate) fn build(network: bool) -> Vec<Instruction> {
+pub fn build(network: bool) -> Vec<Instruction> {
     build_for(Architecture::NATIVE, network)
 }
 
@@ -173,7 +185,7 @@ fn build_for(architecture: Architecture, network: bool) -> Vec<Instruction> {
 }
 
 /// Builds a filter that asks about the calls with these numbers and refuses nothing, but a second way to make them.
-pub(crate) fn asking(numbers: impl IntoIterator<Item = u32>) -> Vec<Instruction> {
+pub fn asking(numbers: impl IntoIterator<Item = u32>) -> Vec<Instruction> {
     let mut program = Program { architecture: Architecture::NATIVE, instructions: Vec::new() };
     program.extend([
         load(ARCHITECTURE),

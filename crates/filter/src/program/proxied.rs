@@ -5,17 +5,18 @@
 
 use super::calls::{self, Architecture};
 use super::{
-    ALLOW, ALWAYS, AND, ANY_BIT, Call, EQUAL, FAST_OPEN, Program, REFUSE, SOCKET_TYPE_MASK, answer,
-    argument, jump, load, refuse_listed, refuse_namespaces_and_injection, start, unix_streams_only,
+    ALLOW, ALWAYS, AND, ANY_BIT, Call, EQUAL, FAST_OPEN, Instruction, Program, REFUSE,
+    SOCKET_TYPE_MASK, answer, argument, jump, load, refuse_listed, refuse_namespaces_and_injection,
+    start, unix_streams_only,
 };
-use crate::sys::Instruction;
 
 /// Without a network these are refused, too, and CONNECT.
 pub(super) const LISTENING: &[Call] =
     &[calls::BIND, calls::LISTEN, calls::ACCEPT, calls::ACCEPT4, calls::SENDMMSG];
 
 /// Builds the filter for a sandbox whose one way out is a proxy on its loopback interface.
-pub(crate) fn build_proxied() -> Vec<Instruction> {
+/// Builds the filter of a limited network.
+pub fn build_proxied() -> Vec<Instruction> {
     build_proxied_for(Architecture::NATIVE)
 }
 

@@ -41,18 +41,18 @@ impl Call {
 
 macro_rules! calls {
     ($known:ident: $($name:ident = $libc:ident($x86_64:literal, $aarch64:literal);)*) => {
-        $(pub(in crate::filter) const $name: Call = Call { x86_64: $x86_64, aarch64: Some($aarch64) };)*
+        $(pub(in crate::program) const $name: Call = Call { x86_64: $x86_64, aarch64: Some($aarch64) };)*
 
         /// The same with the C library's number for this architecture.
         #[cfg(test)]
-        pub(in crate::filter) const $known: &[(Call, libc::c_long)] = &[$(($name, libc::$libc)),*];
+        pub(in crate::program) const $known: &[(Call, libc::c_long)] = &[$(($name, libc::$libc)),*];
     };
 }
 
 /// Calls that only x86_64 has; younger architectures have their `…at` forms alone.
 macro_rules! old_calls {
     ($($name:ident = $libc:ident($x86_64:literal);)*) => {
-        $(pub(in crate::filter) const $name: Call = Call { x86_64: $x86_64, aarch64: None };)*
+        $(pub(in crate::program) const $name: Call = Call { x86_64: $x86_64, aarch64: None };)*
 
         /// The same with the C library's number.
         #[cfg(all(test, target_arch = "x86_64"))]
