@@ -230,6 +230,12 @@ impl Pending {
         self.lock().is_waiting(id)
     }
 
+    /// Whether the time that `id` was registered for has come, or it no longer waits. Who waits for the answer is woken
+    /// then.
+    pub(crate) fn is_due(&self, id: i64) -> bool {
+        self.lock().waiting.get(&id).is_none_or(|waiting| waiting.due.is_none())
+    }
+
     /// The only waiting id, when there is exactly one.
     pub(crate) fn only_one(&self) -> Option<i64> {
         let table = self.lock();
@@ -334,6 +340,34 @@ mod tests {
         drop(sooner);
         assert!(pending.complete(1, Reply::Result(RawValue::NULL.to_owned())), "nobody took it");
         assert_eq!(pending.len(), 0, "and nothing of it is kept");
+    }
+
+    #[derive(Default)]
+    struct Woken(std::sync::atomic::AtomicUsize);
+
+    impl std::task::Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        }
+    }
+
+    #[tokio::test]
+    async fn who_looks_for_the_answer_is_not_woken_for_it() {
+        for looks in [false, true] {
+            let pending = Pending::default();
+            let (id, mut answer) = pending.register(None).unwrap();
+            let woken = Arc::new(Woken::default());
+            let waker = Waker::from(Arc::clone(&woken));
+            let mut context = std::task::Context::from_waker(&waker);
+            assert!(std::pin::Pin::new(&mut answer).poll(&mut context).is_pending());
+            assert!(!looks || answer.look().is_none());
+            assert!(pending.complete(id, Reply::Result(RawValue::TRUE.to_owned())));
+            let times = woken.0.load(std::sync::atomic::Ordering::Relaxed);
+            assert_eq!(times, usize::from(!looks));
+            let found = answer.look();
+            assert!(matches!(found, Some(Ok(Reply::Result(found))) if found.get() == "true"));
+            assert!(matches!(answer.look(), Some(Err(_))), "it is given once");
+        }
     }
 
     #[tokio::test]

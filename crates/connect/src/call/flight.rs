@@ -1,7 +1,8 @@
 //! A call on the wire: sent, waited for, and cleaned up after.
 
-use std::future::Future;
+use std::future::{Future, poll_fn, ready};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use plenipo_authority::{Attachment, EntryName};
@@ -225,8 +226,14 @@ impl<'a> Flight<'a> {
     ) -> Result<Reply, RequestFault> {
         let peer = &*self.connection.peer;
         if matches!(peer.link, Link::Http(_)) {
+            let id = outgoing.id;
             let exchange = Box::pin(peer.answer(outgoing, answer));
-            return self.wait_for(exchange, sent, sink).await;
+            // Waiting for the answer is being woken at that time: one that comes before takes no timer.
+            let due = poll_fn(|_| match peer.pending.is_due(id) {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            });
+            return self.wait_for(exchange, due, (sent, sink)).await;
         }
         peer.send()?;
         let landed = match &self.request.cancel {
@@ -249,7 +256,7 @@ impl<'a> Flight<'a> {
             // Seldom: it is out of time unless there was progress, or somebody was asked.
             Landed::Due => {
                 let answer = Box::pin(async { answer.await.map_err(|_| gone()) });
-                Box::pin(self.wait_for(answer, sent, sink)).await
+                Box::pin(self.wait_for(answer, ready(()), (sent, sink))).await
             }
         }
     }
@@ -257,16 +264,20 @@ impl<'a> Flight<'a> {
     async fn wait_for(
         &self,
         mut reply: impl Future<Output = Result<Reply, RequestFault>> + Unpin,
-        sent: &Sent,
-        sink: Option<&ProgressSink>,
+        due: impl Future<Output = ()>,
+        (sent, sink): (&Sent, Option<&ProgressSink>),
     ) -> Result<Reply, RequestFault> {
+        let run_out = async {
+            due.await;
+            self.patience.run_out(sent, sink).await
+        };
         tokio::select! {
             biased;
             reply = &mut reply => reply,
             reason = self.cancelled() => {
                 Err(RequestFault::Fault(Fault::Cancelled { reason: Some(reason) }))
             }
-            fault = self.patience.run_out(sent, sink) => Err(RequestFault::Fault(fault)),
+            fault = run_out => Err(RequestFault::Fault(fault)),
         }
     }
 

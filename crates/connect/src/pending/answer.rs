@@ -51,6 +51,20 @@ impl Answer {
         }
     }
 
+    /// What there is, and until [`landed`](Self::landed) or the future is polled again nobody is woken for it: for who is
+    /// about to bring the answer itself.
+    pub(crate) fn look(&mut self) -> Option<Result<Reply, Gone>> {
+        match self.shared.lock().waiting.get_mut(&self.id).map(|waiting| &mut waiting.slot) {
+            Some(Slot::Open(waker)) => {
+                *waker = None;
+                return None;
+            }
+            Some(_) => {}
+            None => return Some(Err(Gone)),
+        }
+        Some(self.try_take().ok_or(Gone))
+    }
+
     fn poll_landed(&mut self, context: &mut Context<'_>) -> Poll<Landed> {
         let mut table = self.shared.lock();
         let Entry::Occupied(mut entry) = table.waiting.entry(self.id) else {

@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http_body_util::BodyExt as _;
-use hyper::body::{Body as _, Incoming};
 use tokio::time::timeout;
 
+use super::received::Received;
 use super::secrets::Secrets;
 use crate::error::HttpFault;
 use crate::text::shown;
@@ -18,14 +17,14 @@ const REST: usize = 64 * 1024;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The whole body.
-pub(super) async fn read(mut body: Incoming, limit: usize) -> Result<Bytes, HttpFault> {
-    let expected = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+pub(super) async fn read(mut body: Received, limit: usize) -> Result<Bytes, HttpFault> {
+    let expected = usize::try_from(body.expected()).unwrap_or(usize::MAX);
     if expected > limit {
         return Err(HttpFault::TooLong { limit });
     }
     let Some(first) = next(&mut body).await? else { return Ok(Bytes::new()) };
     // One chunk is the rule: no copy.
-    if body.is_end_stream() && first.len() <= limit {
+    if body.is_over() && first.len() <= limit {
         return Ok(first);
     }
     let mut whole = BytesMut::with_capacity(expected.max(first.len()));
@@ -49,7 +48,7 @@ pub(super) struct ErrorBody {
 }
 
 /// At most `limit` bytes of an error's body; what breaks off is an error's body, too.
-pub(super) async fn read_error(mut body: Incoming, limit: usize) -> ErrorBody {
+pub(super) async fn read_error(mut body: Received, limit: usize) -> ErrorBody {
     let mut error = ErrorBody { bytes: Vec::new(), is_cut: false, limit };
     while let Ok(Some(bytes)) = next(&mut body).await {
         let room = limit.saturating_sub(error.bytes.len());
@@ -74,11 +73,11 @@ impl ErrorBody {
 }
 
 /// The next bytes; `None` at the end.
-pub(super) async fn next(body: &mut Incoming) -> Result<Option<Bytes>, HttpFault> {
+pub(super) async fn next(body: &mut Received) -> Result<Option<Bytes>, HttpFault> {
     loop {
         match body.frame().await {
             None => return Ok(None),
-            Some(Err(error)) => return Err(HttpFault::Broken(Box::new(error))),
+            Some(Err(fault)) => return Err(fault),
             // Trailers are of no interest.
             Some(Ok(frame)) => {
                 if let Ok(data) = frame.into_data() {
@@ -90,8 +89,8 @@ pub(super) async fn next(body: &mut Incoming) -> Result<Option<Bytes>, HttpFault
 }
 
 /// Lets a body that should be at its end come to it, so that its connection can be used again.
-pub(super) fn let_end(mut body: Incoming) {
-    if body.is_end_stream() {
+pub(super) fn let_end(mut body: Received) {
+    if body.is_over() {
         return;
     }
     let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };

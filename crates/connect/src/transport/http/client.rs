@@ -9,23 +9,24 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http::{Request, Response, header};
 use http_body_util::Full;
-use hyper::body::Incoming;
 use hyper_util::client::legacy::{Client, Error};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use plenipo_redact::Secret;
 
 use super::connector::Connector;
+use super::lanes::Lanes;
+use super::received::Received;
 use super::target::Target;
 use crate::error::{HttpCause, HttpFault};
 
 /// Shorter than most servers keep an idle connection, so that few requests meet a closed one.
-const IDLE: Duration = Duration::from_secs(55);
+pub(super) const IDLE: Duration = Duration::from_secs(55);
 /// In milliseconds.
 const PAUSE: u64 = 100;
-const IDLE_PER_ORIGIN: usize = 64;
+pub(super) const IDLE_PER_ORIGIN: usize = 64;
 /// The library looks after each read: a head is never over twice this.
-const HEAD: usize = 64 * 1024;
-const HEADERS: usize = 100;
+pub(super) const HEAD: usize = 64 * 1024;
+pub(super) const HEADERS: usize = 100;
 /// The same bound for HTTP/2, where names and values are counted (RFC 9113 §6.5.2).
 const HEAD_LIST: u32 = 128 * 1024;
 /// What a server may send on one stream, and on all of a connection, before it is read. One stream
@@ -69,8 +70,13 @@ struct Inner {
 }
 
 struct Pool {
+    /// For what goes through TLS or a proxy.
     client: Client<Connector, Full<Bytes>>,
+    /// For the rest.
+    lanes: Lanes,
     connector: Connector,
+    /// There may be a proxy for a server without TLS.
+    has_proxy: bool,
     begin: Instant,
     /// Milliseconds from `begin` to the last request.
     last: AtomicU64,
@@ -92,16 +98,20 @@ impl HttpClient {
         &self,
         target: &Target,
         mut request: Request<Full<Bytes>>,
-    ) -> Result<Response<Incoming>, HttpFault> {
+    ) -> Result<Response<Received>, HttpFault> {
         let pool = self.0.pool.get_or_init(|| Pool::new(&self.0.options));
-        if !target.is_tls()
-            && let Some(proxy) = pool.connector.proxy(target.uri())
-            && let Some(credentials) = proxy.basic_auth()
-        {
-            request.headers_mut().insert(header::PROXY_AUTHORIZATION, credentials.clone());
-        }
         pool.notice_closed().await;
-        pool.client.request(request).await.map_err(|error| fault(target, error))
+        if !target.is_tls() {
+            let proxy = pool.has_proxy.then(|| pool.connector.proxy(target.uri())).flatten();
+            let Some(proxy) = proxy else {
+                return pool.lanes.send(&pool.connector, target, request).await;
+            };
+            if let Some(credentials) = proxy.basic_auth() {
+                request.headers_mut().insert(header::PROXY_AUTHORIZATION, credentials.clone());
+            }
+        }
+        let response = pool.client.request(request).await.map_err(|error| fault(target, error))?;
+        Ok(response.map(Received::driven))
     }
 }
 
@@ -121,7 +131,8 @@ impl Pool {
             .http2_keep_alive_interval(PING)
             .http2_keep_alive_timeout(PING)
             .build(connector.clone());
-        Self { client, connector, begin: Instant::now(), last: AtomicU64::new(0) }
+        let (lanes, has_proxy) = (Lanes::default(), options.proxy.http.is_some());
+        Self { client, lanes, connector, has_proxy, begin: Instant::now(), last: AtomicU64::new(0) }
     }
 
     /// After a pause, lets the tasks of kept connections see which of them a server closed: a

@@ -3,9 +3,8 @@
 use std::sync::PoisonError;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::Full;
-use hyper::body::Incoming;
 
 use super::authorizer::{AuthorizeRequest, Challenge, Operation, Verdict};
 use super::body::let_end;
@@ -13,7 +12,7 @@ use super::headers;
 use super::helper::Made;
 use super::link::HttpLink;
 use super::post::challenge;
-use super::session::Session;
+use super::received::Received;
 use super::target::Target;
 use crate::error::HttpFault;
 
@@ -25,15 +24,17 @@ const REPETITIONS: u32 = 4;
 /// What is sent, but for the credentials.
 pub(super) struct Delivery<'a> {
     pub(super) method: Method,
-    pub(super) session: &'a Session,
     pub(super) operation: Operation<'a>,
-    pub(super) headers: HeaderMap,
+    /// The session's headers and the configured ones.
+    pub(super) base: &'a HeaderMap,
+    /// Those of this request.
+    pub(super) own: &'a [(HeaderName, HeaderValue)],
     pub(super) body: Bytes,
 }
 
 /// A response, and what it answers.
 struct Landed {
-    response: Response<Incoming>,
+    response: Response<Received>,
     target: Target,
     /// Of the authorization that was sent.
     generation: u64,
@@ -45,7 +46,7 @@ impl HttpLink {
     pub(super) async fn deliver(
         &self,
         delivery: &Delivery<'_>,
-    ) -> Result<Response<Incoming>, HttpFault> {
+    ) -> Result<Response<Received>, HttpFault> {
         let mut made = match &self.helper {
             Some(helper) => Some(helper.headers().await?),
             None => None,
@@ -96,13 +97,10 @@ impl HttpLink {
         Ok(verdict == Verdict::Retry)
     }
 
-    /// The message's headers, the session's, the configured ones, and those of a helper.
+    /// The session's headers, the configured ones, the message's, and those of a helper.
     fn compose(&self, delivery: &Delivery<'_>, made: Option<&Made>) -> HeaderMap {
-        let mut headers = delivery.headers.clone();
-        delivery.session.write(&mut headers);
-        for (name, value) in &self.own {
-            headers.insert(name.clone(), value.clone());
-        }
+        let mut headers = delivery.base.clone();
+        headers.extend(delivery.own.iter().cloned());
         if let Some(made) = made {
             self.add_made(&mut headers, made);
         }
@@ -184,7 +182,7 @@ impl HttpLink {
 fn redirection(
     target: &Target,
     method: &Method,
-    response: &Response<Incoming>,
+    response: &Response<Received>,
 ) -> Result<Option<Target>, HttpFault> {
     let status = response.status();
     if !matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308) {
@@ -211,7 +209,7 @@ fn redirection(
 }
 
 /// The credentials are refused; missing scopes are another matter, which new ones do not mend.
-fn is_refusal(response: &Response<Incoming>) -> bool {
+fn is_refusal(response: &Response<Received>) -> bool {
     match response.status() {
         StatusCode::UNAUTHORIZED => true,
         StatusCode::FORBIDDEN => !challenge(response.headers()).contains("insufficient_scope"),

@@ -4,14 +4,14 @@
 //! answer it is. Dropping the exchange closes its stream: for a modern server that is what cancels
 //! the request.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::response::Parts;
 use http::{HeaderMap, Response, StatusCode, header};
-use hyper::body::Incoming as Body;
 use plenipo_wire::Incoming;
 use plenipo_wire::protocol::{error_code, methods};
 use plenipo_wire::sse::EventReader;
@@ -21,6 +21,7 @@ use super::body;
 use super::headers;
 use super::link::HttpLink;
 use super::post::{Message, challenge};
+use super::received::Received as Body;
 use super::session::Session;
 use crate::call::mirror::Mirrored;
 use crate::error::{Fault, HttpFault};
@@ -70,22 +71,27 @@ impl HttpLink {
         mut answer: Answer,
     ) -> Exchange<'a> {
         Box::pin(async move {
-            let end = {
-                let mut transfer = pin!(self.transfer(peer, &question));
-                tokio::select! {
-                    biased;
-                    reply = &mut answer => {
-                        return reply.map_err(|_| RequestFault::Fault(Fault::ShutDown));
-                    }
-                    fault = self.withdrawn() => return Err(fault.into()),
-                    end = &mut transfer => end,
+            let shut_down = || RequestFault::Fault(Fault::ShutDown);
+            let mut transfer = pin!(self.transfer(peer, &question));
+            let mut withdrawn = pin!(self.withdrawn());
+            poll_fn(|context| {
+                // The answer usually comes by the transfer, that is from here: nobody has to be woken for it.
+                if let Some(reply) = answer.look() {
+                    return Poll::Ready(reply.map_err(|_| shut_down()));
                 }
-            };
-            match (answer.try_take(), end) {
-                (Some(reply), _) => Ok(reply),
-                (None, Err(fault)) => Err(fault),
-                (None, Ok(())) => Err(RequestFault::Fault(Fault::ShutDown)),
-            }
+                if let Poll::Ready(fault) = withdrawn.as_mut().poll(context) {
+                    return Poll::Ready(Err(fault.into()));
+                }
+                if let Poll::Ready(end) = transfer.as_mut().poll(context) {
+                    return Poll::Ready(match (answer.try_take(), end) {
+                        (Some(reply), _) => Ok(reply),
+                        (None, Err(fault)) => Err(fault),
+                        (None, Ok(())) => Err(shut_down()),
+                    });
+                }
+                Pin::new(&mut answer).poll(context).map_err(|_| shut_down())
+            })
+            .await
         })
     }
 

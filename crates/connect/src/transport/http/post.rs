@@ -2,13 +2,13 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
-use hyper::body::Incoming;
 use plenipo_wire::protocol::{MODERN_VERSION, methods};
 
 use super::authorizer::Operation;
 use super::delivery::Delivery;
 use super::headers;
 use super::link::{HttpLink, is_repeatable};
+use super::received::Received;
 use super::session::Session;
 use crate::error::HttpFault;
 
@@ -33,24 +33,26 @@ impl HttpLink {
         &self,
         session: &Session,
         message: Message<'_>,
-    ) -> Result<Response<Incoming>, HttpFault> {
+    ) -> Result<Response<Received>, HttpFault> {
         let Message { method, name, mirrored, body } = message;
         let probes = method == methods::DISCOVER;
-        let mut headers = HeaderMap::with_capacity(16);
-        headers.insert(header::ACCEPT, ACCEPT_BOTH);
-        headers.insert(header::CONTENT_TYPE, JSON);
+        let base = session.posted(|| {
+            let mut base = self.base(session);
+            base.insert(header::ACCEPT, ACCEPT_BOTH);
+            base.insert(header::CONTENT_TYPE, JSON);
+            base
+        });
+        let mut own = Vec::new();
         if probes {
-            headers.insert(headers::VERSION, HeaderValue::from_static(MODERN_VERSION));
+            own.push((headers::VERSION, HeaderValue::from_static(MODERN_VERSION)));
         }
         if probes || session.is_modern() {
-            headers.insert(headers::METHOD, headers::encoded(method));
-            if let Some(name) = name {
-                headers.insert(headers::NAME, headers::encoded(name));
-            }
-            headers.extend(mirrored.iter().cloned());
+            own.push((headers::METHOD, headers::encoded(method)));
+            own.extend(name.map(|name| (headers::NAME, headers::encoded(name))));
+            own.extend_from_slice(mirrored);
         }
         let operation = Operation::new(method, name);
-        let delivery = Delivery { method: Method::POST, session, operation, headers, body };
+        let delivery = Delivery { method: Method::POST, operation, base, own: &own, body };
         match self.deliver(&delivery).await {
             // A kept connection that the server was just closing.
             Err(HttpFault::Broken(_)) if is_repeatable(method) => self.deliver(&delivery).await,
@@ -63,8 +65,8 @@ impl HttpLink {
         &self,
         session: &Session,
         last: Option<&str>,
-    ) -> Result<Response<Incoming>, HttpFault> {
-        let mut headers = HeaderMap::with_capacity(16);
+    ) -> Result<Response<Received>, HttpFault> {
+        let mut headers = HeaderMap::new();
         headers.insert(header::ACCEPT, ACCEPT_STREAM);
         if let Some(last) = last.and_then(|last| HeaderValue::from_str(last).ok()) {
             headers.insert(headers::LAST_EVENT_ID, last);
@@ -78,9 +80,21 @@ impl HttpLink {
         method: Method,
         session: &Session,
         headers: HeaderMap,
-    ) -> Result<Response<Incoming>, HttpFault> {
+    ) -> Result<Response<Received>, HttpFault> {
+        let mut base = self.base(session);
+        base.extend(headers);
         let (operation, body) = (Operation::default(), Bytes::new());
-        self.deliver(&Delivery { method, session, operation, headers, body }).await
+        self.deliver(&Delivery { method, operation, base: &base, own: &[], body }).await
+    }
+
+    /// The session's headers and the configured ones.
+    fn base(&self, session: &Session) -> HeaderMap {
+        let mut base = HeaderMap::with_capacity(16);
+        session.write(&mut base);
+        for (name, value) in &self.own {
+            base.insert(name.clone(), value.clone());
+        }
+        base
     }
 }
 

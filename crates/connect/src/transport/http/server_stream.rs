@@ -54,6 +54,9 @@ impl Listening {
 
     /// Waits until the stream is open or there is none; the first to wait in vain is the last.
     pub(super) async fn ready(&self) {
+        if *self.0.borrow() {
+            return;
+        }
         let mut listening = self.0.subscribe();
         if timeout(HEAD, listening.wait_for(|ready| *ready)).await.is_err() {
             self.settle();

@@ -1,6 +1,6 @@
 //! What a legacy server's session and the era add to each request.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use http::{HeaderMap, HeaderValue};
 use plenipo_wire::protocol::MODERN_VERSION;
@@ -26,6 +26,8 @@ pub(super) struct Session {
     pub(super) number: u64,
     pub(super) id: Option<HeaderValue>,
     pub(super) protocol: Protocol,
+    /// What every message is posted with.
+    posted: OnceLock<HeaderMap>,
 }
 
 /// The current one.
@@ -39,7 +41,16 @@ pub(super) struct Sessions {
 impl Session {
     /// Before anything is agreed: what `server/discover` and `initialize` are asked in.
     pub(super) fn none() -> Self {
-        Self { number: 0, id: None, protocol: Protocol::Unsettled }
+        Self::new(0, None, Protocol::Unsettled)
+    }
+
+    fn new(number: u64, id: Option<HeaderValue>, protocol: Protocol) -> Self {
+        Self { number, id, protocol, posted: OnceLock::new() }
+    }
+
+    /// What every message in this session is posted with, put together once.
+    pub(super) fn posted(&self, compose: impl FnOnce() -> HeaderMap) -> &HeaderMap {
+        self.posted.get_or_init(compose)
     }
 
     /// Adds the session and the revision.
@@ -81,14 +92,14 @@ impl Sessions {
         let offered = self.offered.lock().unwrap_or_else(PoisonError::into_inner).take();
         let id = offered.filter(|_| protocol != Protocol::Modern);
         let number = self.current().number.saturating_add(1);
-        self.current.send_replace(Arc::new(Session { number, id, protocol }));
+        self.current.send_replace(Arc::new(Session::new(number, id, protocol)));
     }
 
     /// Gives the session up; tells what it was.
     pub(super) fn end(&self) -> Arc<Session> {
         let last = self.current();
         let (number, protocol) = (last.number, last.protocol.clone());
-        self.current.send_replace(Arc::new(Session { number, id: None, protocol }));
+        self.current.send_replace(Arc::new(Session::new(number, None, protocol)));
         last
     }
 

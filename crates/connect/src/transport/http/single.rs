@@ -16,6 +16,7 @@ use tokio::net::{TcpStream, lookup_host};
 use super::body;
 use super::client::HttpClient;
 use super::connector::{Connector, Stream};
+use super::received::Received;
 use crate::error::HttpCause;
 
 /// Which addresses of a host may be connected to, or why none may.
@@ -61,7 +62,7 @@ impl SingleExchanges {
         head.uri = head.uri.path_and_query().map_or("/", |path| path.as_str()).parse()?;
         let response = sender.send_request(Request::from_parts(head, Full::new(bytes))).await?;
         let (head, incoming) = response.into_parts();
-        Ok(Response::from_parts(head, body::read(incoming, limit).await?))
+        Ok(Response::from_parts(head, body::read(Received::driven(incoming), limit).await?))
     }
 }
 

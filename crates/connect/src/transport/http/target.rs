@@ -2,16 +2,28 @@
 
 use std::fmt;
 use std::net::IpAddr;
+use std::sync::Arc;
 
-use http::Uri;
 use http::uri::Scheme;
+use http::{HeaderValue, Uri};
 use plenipo_redact::redacted_url;
 
 use crate::error::HttpFault;
 
 /// An absolute `http` or `https` URL with a host and without user information.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Target(Uri);
+pub(crate) struct Target(Arc<Parts>);
+
+/// Read once; requests take them as they are.
+#[derive(Debug, PartialEq, Eq)]
+struct Parts {
+    uri: Uri,
+    origin: Arc<str>,
+    /// As `Host` has it (RFC 9110 §7.2): without the scheme's own port.
+    host: HeaderValue,
+    /// Path and query (RFC 9112 §3.2.1).
+    path: Uri,
+}
 
 impl Target {
     pub(crate) fn parse(url: &str) -> Result<Self, HttpFault> {
@@ -27,20 +39,37 @@ impl Target {
         if uri.host().is_none_or(str::is_empty) {
             return Err(fault("has no host"));
         }
-        Ok(Self(uri))
+        let path = uri.path_and_query().map_or("/", |path| path.as_str()).parse();
+        let path = path.map_err(|_| fault("is not a URL"))?;
+        let host = HeaderValue::try_from(host_of(&uri)).map_err(|_| fault("is not a URL"))?;
+        let origin = origin_of(&uri).into();
+        Ok(Self(Arc::new(Parts { uri, origin, host, path })))
     }
 
     pub(crate) fn uri(&self) -> &Uri {
-        &self.0
+        &self.0.uri
+    }
+
+    pub(super) fn host_header(&self) -> &HeaderValue {
+        &self.0.host
+    }
+
+    pub(super) fn path(&self) -> &Uri {
+        &self.0.path
+    }
+
+    /// What connections are kept by.
+    pub(super) fn lane(&self) -> &Arc<str> {
+        &self.0.origin
     }
 
     /// `https://host:443`.
     pub(crate) fn origin(&self) -> String {
-        format!("{}://{}:{}", self.scheme(), self.host(), self.port())
+        self.0.origin.as_ref().to_owned()
     }
 
     pub(crate) fn is_tls(&self) -> bool {
-        self.0.scheme() == Some(&Scheme::HTTPS)
+        self.uri().scheme() == Some(&Scheme::HTTPS)
     }
 
     pub(crate) fn is_loopback(&self) -> bool {
@@ -55,8 +84,9 @@ impl Target {
 
     /// Resolves a `Location` (RFC 9110 §10.2.2), whose dot segments are left to the server.
     pub(crate) fn join(&self, location: &str) -> Result<Self, HttpFault> {
-        let path = self.0.path();
-        let authority = self.0.authority().map(http::uri::Authority::as_str).unwrap_or_default();
+        let path = self.uri().path();
+        let authority =
+            self.uri().authority().map(http::uri::Authority::as_str).unwrap_or_default();
         let absolute = match location {
             _ if location.contains("://") => location.to_owned(),
             _ if location.starts_with("//") => format!("{}:{location}", self.scheme()),
@@ -72,22 +102,43 @@ impl Target {
     }
 
     fn scheme(&self) -> &str {
-        self.0.scheme_str().unwrap_or_default()
+        self.uri().scheme_str().unwrap_or_default()
     }
 
     fn host(&self) -> &str {
-        self.0.host().unwrap_or_default()
+        self.uri().host().unwrap_or_default()
     }
 
     fn port(&self) -> u16 {
-        self.0.port_u16().unwrap_or(if self.is_tls() { 443 } else { 80 })
+        port_of(self.uri())
     }
 }
 
 impl fmt::Display for Target {
     /// Without the query.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&redacted_url(&self.0.to_string()))
+        f.write_str(&redacted_url(&self.uri().to_string()))
+    }
+}
+
+fn own_port(uri: &Uri) -> u16 {
+    if uri.scheme() == Some(&Scheme::HTTPS) { 443 } else { 80 }
+}
+
+fn port_of(uri: &Uri) -> u16 {
+    uri.port_u16().unwrap_or_else(|| own_port(uri))
+}
+
+fn origin_of(uri: &Uri) -> String {
+    let (scheme, host) = (uri.scheme_str().unwrap_or_default(), uri.host().unwrap_or_default());
+    format!("{scheme}://{host}:{}", port_of(uri))
+}
+
+fn host_of(uri: &Uri) -> String {
+    let host = uri.host().unwrap_or_default();
+    match uri.port_u16().filter(|port| *port != own_port(uri)) {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
     }
 }
 
