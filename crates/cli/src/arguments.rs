@@ -1,5 +1,7 @@
 //! What can be typed: the one source of `--help` and of the man pages.
 
+mod alone;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -31,8 +31,6 @@ mod trust;
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use arguments::{AuthCommand, Command, Global, IdentityCommand, Program, ServerCommand};
 use failure::Failure;
 use plenipo_enterprise::Source;
@@ -57,7 +55,7 @@ fn main() -> ExitCode {
 // A function of its own: its frame is several pages, which a launch need not touch.
 #[inline(never)]
 fn everything_else(arguments: Vec<OsString>) -> ExitCode {
-    let program = match Program::try_parse_from(arguments) {
+    let program = match Program::read(arguments) {
         Ok(program) => program,
         Err(error) => error.exit(),
     };

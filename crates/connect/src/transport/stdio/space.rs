@@ -10,6 +10,8 @@ use tokio::io::{AsyncRead, ReadBuf};
 
 /// As much as a pipe holds, unless somebody made it larger.
 const BYTES: usize = 64 * 1024;
+/// What it begins with, and who is sent little stays with: memory that has to be cleared is memory that is there.
+const FIRST_BYTES: usize = 8 * 1024;
 /// For who reads within `take`.
 const FEW_BYTES: usize = 4 * 1024;
 
@@ -26,10 +28,13 @@ pub(crate) async fn read(
         SPACE.with(|space| match space.try_borrow_mut() {
             Ok(mut space) => {
                 if space.is_empty() {
-                    // Pages that are never read into are never there.
+                    *space = vec![0; FIRST_BYTES];
+                }
+                let read = poll_read(source, &mut space, context, &mut take);
+                if matches!(read, Poll::Ready(Ok(count)) if count == space.len()) {
                     *space = vec![0; BYTES];
                 }
-                poll_read(source, &mut space, context, &mut take)
+                read
             }
             Err(_) => poll_read(source, &mut [0; FEW_BYTES], context, &mut take),
         })
