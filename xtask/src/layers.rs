@@ -32,6 +32,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("cli", EVERYTHING),
     ("testkit", &[]),
     ("conformance-client", EVERYTHING),
+    ("measure", &["connect", "wire"]),
     ("xtask", &[]),
 ];
 

@@ -41,13 +41,13 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Outcome {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         u64::from(now.subsec_nanos()) | 1
     });
-    let packages = ["-p", "plenipo-connect", "--example", "measure"];
+    let packages = ["-p", "plenipo-measure"];
     succeed(cargo(&workspace.root).arg("build").args(packages))?;
     let server = ["-p", "plenipo-testkit", "--bin", "soak-server"];
     succeed(cargo(&workspace.root).arg("build").args(server))?;
     let built = workspace.target.join("debug");
     let mut soak = std::process::Command::new("nice");
-    soak.arg(built.join("examples/measure")).arg("soak").arg(built.join("soak-server"));
+    soak.arg(built.join("measure")).arg("soak").arg(built.join("soak-server"));
     let numbers = [options.seconds, options.servers, options.calls, seed];
     succeed(soak.args(numbers.map(|number| number.to_string())))
 }

@@ -19,7 +19,7 @@ pub(super) struct Tools {
     pub(super) bwrap: Option<PathBuf>,
     /// The reference CLI's own executable, without what its package wraps around it.
     pub(super) reference: Option<PathBuf>,
-    /// The example of `connect` that makes calls, starts fleets, and is a server of much: the default build, with the
+    /// The host that makes calls, starts fleets, and is a server of much: the default build, with the
     /// allocator and the C library of the hosts that link the library.
     measure: Option<PathBuf>,
     /// Prints the peak memory of a command.
@@ -64,9 +64,8 @@ impl Tools {
             Some(dist) if !options.launch => dist.clone(),
             _ => plain(workspace, options, "plenipo", &["--package", "plenipo"])?,
         };
-        let example = ["--package", "plenipo-connect", "--example", "measure"];
-        let measure =
-            options.calls.then(|| plain(workspace, options, "examples/measure", &example));
+        let package = ["--package", "plenipo-measure"];
+        let measure = options.calls.then(|| plain(workspace, options, "measure", &package));
         let measure = measure.transpose()?;
         let own = |name: &str, flags: &[&str]| {
             let source = workspace.root.join("xtask/bench").join(name).with_extension("c");

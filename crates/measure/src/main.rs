@@ -4,6 +4,8 @@
 //! `measure warm N K TOOL KEY URL|CMD…`, `measure fan N CMD…`, `measure load …`, `measure soak …`: see the
 //! modules. Each prints lines of `key=value`.
 
+#![forbid(unsafe_code)]
+
 mod fan;
 mod load;
 mod soak;
