@@ -129,6 +129,7 @@ fn mount_everything(plan: &LaunchPlan, proc: Proc) -> Result<(), LaunchError> {
     let pinned = cover::clone_pinned(plan, &view)?;
     let devices = own::clone_devices(&view)?;
     sweep(plan.base, &view)?;
+    let slots = cover::clone_swept(plan, &view, slots)?;
     let (slots, new_root) = scratch::fill(plan, &view, slots)?;
     if let Some(new_root) = new_root {
         view = new_root;

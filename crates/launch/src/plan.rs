@@ -1,11 +1,11 @@
 //! The steps of a launch, worked out before anything is changed. Pure: the same tree gives the same plan.
 //!
 //! ```text
-//! clone what is granted ─ sweep / ─ (masks, new root) ─ /dev ─ /proc ─ pins ─ attach, parents first ─ cwd
+//! clone what is granted ─ sweep / ─ clone carve-outs ─ (masks, new root) ─ /dev ─ /proc ─ pins ─ attach, parents first ─ cwd
 //! ```
 //!
 //! Granted places are cloned before the sweep makes everything read-only, so no step ever has to clear a flag, and a
-//! mount that was read-only on the host stays so. Pins come before the writable roots that bury them: a pinned
+//! mount that was read-only on the host stays so. What is to be read-only is cloned behind a sweep that makes it so. Pins come before the writable roots that bury them: a pinned
 //! directory can't be renamed away from the carve-out below it, and still no mount boundary is in the way of renames
 //! inside the root.
 

@@ -13,7 +13,7 @@ use plenipo_policy::{Access, FileSystemPolicy, Missing, Place, Rule, SandboxPoli
 
 use crate::error::{ErrorKind, LaunchError};
 use crate::protections::Protections;
-use crate::tree::{Grant, GrantTree, Kind, Source};
+use crate::tree::{Grant, GrantTree, Kind, Source, is_at_or_below};
 
 use path::{Looks, Walk};
 
@@ -92,14 +92,16 @@ impl Resolved {
     fn place(&mut self, rule: &Rule, walked: Walk, source: Source) {
         self.links.extend(walked.links.iter().cloned());
         if let Some(why) = own_place(&walked.real, rule.access) {
-            let of_process = walked.real.starts_with("/proc") && rule.access == Access::Deny;
+            let of_process =
+                is_at_or_below(&walked.real, Path::new("/proc")) && rule.access == Access::Deny;
             self.denies_processes = self.denies_processes || of_process;
             self.notes.push(format!("the rule on {} is not applied: {why}", rule.path.display()));
             return;
         }
         let Some(found) = walked.found else { return self.missing(rule, &walked, source) };
-        let narrows = rule.access == Access::Deny || self.would_narrow(&walked.real, rule.access);
-        if found.placeholder && narrows {
+        let narrows =
+            || rule.access == Access::Deny || self.would_narrow(&walked.real, rule.access);
+        if found.placeholder && narrows() {
             return self.reserve(walked.real, rule, source);
         }
         if rule.access != Access::Write && found.kind == Kind::File && found.links > 1 {
@@ -239,7 +241,8 @@ const OWN_DEVICES: [&str; 8] = [
 ];
 
 fn is_own_tree(real: &Path) -> bool {
-    (real.starts_with("/dev") && !real.starts_with("/dev/shm")) || real.starts_with("/proc")
+    let is_in = |place| is_at_or_below(real, Path::new(place));
+    (is_in("/dev") && !is_in("/dev/shm")) || is_in("/proc")
 }
 
 /// Why a rule on `real` has nothing to be applied to: the sandbox has a `/dev` and a `/proc` of its own, and showing the

@@ -1,6 +1,7 @@
 //! Rules by path, and which of them holds where: the most specific path wins.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
+use std::collections::btree_map::{BTreeMap, Entry};
 use std::path::{Path, PathBuf};
 
 use plenipo_policy::Access;
@@ -53,10 +54,12 @@ pub(crate) struct GrantTree {
 impl GrantTree {
     /// Adds a rule. At one path the enforcer's rule beats the profile's, then deny beats write beats read.
     pub(crate) fn add(&mut self, path: PathBuf, grant: Grant) {
-        let key = key(&path);
-        let Some((_, present)) = self.grants.get_mut(&key) else {
-            self.grants.insert(key, (path, grant));
-            return;
+        let (_, present) = match self.grants.entry(key(&path)) {
+            Entry::Vacant(free) => {
+                free.insert((path, grant));
+                return;
+            }
+            Entry::Occupied(taken) => taken.into_mut(),
         };
         let rank = |grant: &Grant| (grant.source == Source::Enforcer, grant.access);
         if rank(&grant) > rank(present) {
@@ -108,7 +111,15 @@ impl GrantTree {
 
     /// The rules that change something, parents first. No rule at all is the same as a deny.
     pub(crate) fn changes(&self) -> impl Iterator<Item = (&Path, &Grant)> {
-        let changes = self.grants.iter().filter(|(key, (_, grant))| self.is_other(key, grant));
+        let mut above: Vec<(&[u8], Access)> = Vec::new();
+        let changes = self.grants.iter().filter(move |&(key, (_, grant))| {
+            while above.last().is_some_and(|(above, _)| !is_above(above, key)) {
+                above.pop();
+            }
+            let inherited = above.last().map(|(_, access)| *access);
+            above.push((key, grant.access));
+            key.is_empty() || denied_as_none(inherited) != Some(grant.access)
+        });
         changes.map(|(_, (path, grant))| (path.as_path(), grant))
     }
 
@@ -166,6 +177,12 @@ fn above(key: &[u8]) -> Option<&[u8]> {
         Some(end) => key.get(..end),
         None => (!key.is_empty()).then_some(&[]),
     }
+}
+
+/// Whether the place of one key is in that of the other.
+fn is_above(above: &[u8], key: &[u8]) -> bool {
+    let rest = key.strip_prefix(above);
+    rest.is_some_and(|rest| above.is_empty() || rest.first() == Some(&0))
 }
 
 /// The place itself, and all that it is in.

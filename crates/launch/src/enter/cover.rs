@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use crate::error::{ErrorKind, LaunchError};
-use crate::plan::{Action, Cover, LaunchPlan};
+use crate::plan::{Action, Base, Cover, LaunchPlan};
 use crate::sys::{MountAttributes, set_mount_attributes};
 
 use super::view::{Siblings, View, attach as attach_at, clone_tree, identity};
@@ -15,25 +15,50 @@ const BURIAL_PLACE: &str = "/proc";
 /// The detached mount for each cover of the plan, in its order; a mask's comes from the scratch file system.
 pub(super) type Slots = Vec<Option<OwnedFd>>;
 
-/// Copies everything granted while the host's mounts are as they were.
+/// Copies what is granted while the host's mounts are as they were, but for what [`clone_swept`] copies.
 pub(super) fn clone_granted(plan: &LaunchPlan, view: &View) -> Result<Slots, LaunchError> {
     let mut siblings = view.siblings();
-    plan.covers.iter().map(|cover| clone_one(cover, &mut siblings)).collect()
+    let copy = |cover: &Cover| match cover.action {
+        Action::Show { read_only } if !is_swept(plan, cover) => {
+            let mount = clone_one(cover, &mut siblings)?;
+            let attributes =
+                MountAttributes { read_only, no_devices: true, ..MountAttributes::default() };
+            set_mount_attributes(mount.as_fd(), c"", attributes)
+                .map_err(|error| LaunchError::at("set the mount of", &cover.path, error))?;
+            Ok(Some(mount))
+        }
+        _ => Ok(None),
+    };
+    plan.covers.iter().map(copy).collect()
 }
 
-fn clone_one(cover: &Cover, siblings: &mut Siblings<'_>) -> Result<Option<OwnedFd>, LaunchError> {
-    let Action::Show { read_only } = &cover.action else { return Ok(None) };
+/// Copies what has just been made as it is to be, before anything covers it: carve-outs often come in crowds.
+pub(super) fn clone_swept(
+    plan: &LaunchPlan,
+    view: &View,
+    mut slots: Slots,
+) -> Result<Slots, LaunchError> {
+    let mut siblings = view.siblings();
+    for (cover, slot) in plan.covers.iter().zip(slots.iter_mut()) {
+        if is_swept(plan, cover) {
+            *slot = Some(clone_one(cover, &mut siblings)?);
+        }
+    }
+    Ok(slots)
+}
+
+fn is_swept(plan: &LaunchPlan, cover: &Cover) -> bool {
+    plan.base == Base::Readable && cover.action == Action::Show { read_only: true }
+}
+
+fn clone_one(cover: &Cover, siblings: &mut Siblings<'_>) -> Result<OwnedFd, LaunchError> {
     let mount = match cover.identity {
         // What was copied is looked at: something else at the path, a link too, is not the file of the rule.
         Some(_) => siblings.clone(&cover.path)?,
         None => clone_tree(&siblings.open(&cover.path)?, &cover.path)?,
     };
     expect_unchanged(cover, &mount)?;
-    let attributes =
-        MountAttributes { read_only: *read_only, no_devices: true, ..MountAttributes::default() };
-    set_mount_attributes(mount.as_fd(), c"", attributes)
-        .map_err(|error| LaunchError::at("set the mount of", &cover.path, error))?;
-    Ok(Some(mount))
+    Ok(mount)
 }
 
 fn expect_unchanged(cover: &Cover, place: &OwnedFd) -> Result<(), LaunchError> {

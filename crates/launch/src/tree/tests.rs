@@ -73,6 +73,21 @@ proptest! {
         prop_assert_eq!(forwards, build(&rules));
     }
 
+    /// Going through all of them at once is the same as asking for each.
+    #[test]
+    fn what_changes_something_is_a_change(
+        rules in prop::collection::vec((path(), prop::sample::select(vec![Read, Write, Deny])), 0..10),
+    ) {
+        let mut tree = GrantTree::default();
+        for (path, access) in rules {
+            tree.add(path, grant(access, Source::Profile));
+        }
+        let one_by_one: Vec<&Path> =
+            tree.iter().map(|(path, _)| path).filter(|path| tree.is_change(path)).collect();
+        let changes: Vec<&Path> = tree.changes().map(|(path, _)| path).collect();
+        prop_assert_eq!(changes, one_by_one);
+    }
+
     /// Whatever a profile says at or below the enforcer's place, its own rule holds there.
     #[test]
     fn nothing_opens_what_the_enforcer_keeps(
