@@ -2,7 +2,8 @@
 //! starts in less time and memory then. Every other build is linked as usual.
 
 use std::env;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Since glibc 2.36 the loader reads relocations that are packed.
@@ -11,21 +12,44 @@ const PACKED_RELOCATIONS: (u32, u32) = (2, 36);
 fn main() {
     println!("cargo::rerun-if-changed=launch.ld");
     println!("cargo::rerun-if-env-changed=RUSTFLAGS");
+    if !is_usual() {
+        return;
+    }
     for argument in arguments() {
         println!("cargo::rustc-link-arg-bins={argument}");
     }
+    if let Some(place) = unwinder() {
+        println!("cargo::rustc-link-search=native={}", place.display());
+    }
 }
 
-fn arguments() -> Vec<String> {
+fn is_usual() -> bool {
     let is = |name: &str, value: &str| variable(name) == value;
-    let usual = is("PROFILE", "release")
+    is("PROFILE", "release")
         && is("TARGET", "x86_64-unknown-linux-gnu")
         && is("HOST", "x86_64-unknown-linux-gnu")
         && is("CARGO_ENCODED_RUSTFLAGS", "")
-        && is("RUSTC_LINKER", "");
-    if !usual || !has_own_linker() {
-        return Vec::new();
-    }
+        && is("RUSTC_LINKER", "")
+        && has_own_linker()
+}
+
+/// A directory in which what asks for the unwinder's shared library finds the compiler's static one: a library less to
+/// load. (A panic ends the program, so nothing is unwound in common with other libraries.)
+fn unwinder() -> Option<PathBuf> {
+    let path = |name: &str| {
+        let path = said("cc", &[&format!("-print-file-name={name}")])?;
+        let path = PathBuf::from(path.trim());
+        path.is_absolute().then_some(path) // only the name where there is none
+    };
+    let (unwinder, rest) = (path("libgcc_eh.a")?, path("libgcc.a")?);
+    let place = PathBuf::from(variable("OUT_DIR")).join("unwinder");
+    fs::create_dir_all(&place).ok()?;
+    let script = format!("GROUP ( {} {} )\n", unwinder.display(), rest.display());
+    fs::write(place.join("libgcc_s.a"), script).ok()?;
+    Some(place)
+}
+
+fn arguments() -> Vec<String> {
     let layout = Path::new(&variable("CARGO_MANIFEST_DIR")).join("launch.ld");
     let mut arguments = vec![format!("-Wl,-T,{}", layout.display())];
     if glibc().is_some_and(|version| version >= PACKED_RELOCATIONS) {

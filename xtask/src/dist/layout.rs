@@ -1,24 +1,29 @@
 //! `layout`: the functions of an ordinary launch, in the order in which one calls them, for the linker to put side by
-//! side. They are found by single steps through the release, and named as the sections that the compiler makes of them.
+//! side. They are found by single steps through the release and the default build, and named as the sections that the
+//! compiler makes of them.
 //!
-//! The hash in a mangled name differs from build to build, so it becomes a wildcard. A name that then stands for much that
-//! a launch has no use for (an instance of a generic function among hundreds) is left where it is.
+//! The hash in a mangled name differs from build to build, so it becomes a wildcard, and a name can stand for much that a
+//! launch has no use for: instances of a generic function. Such a crowd comes behind the others, where it takes a page or
+//! two from them; one of hundreds is left where it is.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{LAYOUT, build_release};
-use crate::run::{Doing, Failure, Outcome, output};
+use super::{LAYOUT, PROGRAM, build_release};
+use crate::run::{Doing, Failure, Outcome, cargo, output, succeed};
 use crate::workspace::Workspace;
 
 /// The functions stand between these lines.
 const FIRST: &str = "    /* by cargo xtask layout */\n";
 const LAST: &str = "    /* the rest by crates and modules */\n";
 /// From this size on, a name has to be worth its place.
-const BIG: u64 = 12_000;
-/// How many times the bytes that are run a big name may stand for.
-const MOST_TIMES: u64 = 3;
+const BIG: u64 = 4096;
+/// How many times the bytes that are run a big name may stand for among the first.
+const MOST_TIMES: u64 = 2;
+/// The biggest crowd that is brought near: what it would take elsewhere is sixteen pages.
+const CROWD: u64 = 45_000;
 
 /// A section of the executable's code.
 struct Section<'a> {
@@ -27,24 +32,32 @@ struct Section<'a> {
     name: &'a str,
 }
 
+/// What names are chosen from one build.
+#[derive(Default)]
+struct Chosen {
+    first: Vec<String>,
+    crowds: Vec<String>,
+}
+
 /// Writes them into the linker's script.
 pub(crate) fn run(workspace: &Workspace) -> Outcome {
     let place = workspace.target.join("layout");
     fs::create_dir_all(place.join("work/.git")).doing("make target/layout")?;
-    let map = place.join("map");
-    let release = build_release(workspace, &[&format!("link-arg=-Wl,-Map={}", map.display())])?;
-    let (steps, result) = (place.join("steps"), place.join("steps.txt"));
+    let steps = place.join("steps");
     let source = workspace.root.join("xtask/bench/steps.c");
     output(Command::new("gcc").args(["-O2", "-o"]).arg(&steps).arg(source))?;
-    let work = place.join("work");
-    let mut launch = Command::new(&steps);
-    launch.current_dir(&work).arg(&result).arg(&release.program);
-    launch.args(["sandbox", "--sandbox-state-json", &state(&work.display().to_string())]);
-    output(launch.args(["--", "/bin/true"]))?;
-    let map = fs::read(&map).doing("read the linker's map")?;
-    let map = String::from_utf8_lossy(&map);
-    let addresses = fs::read_to_string(&result).doing("read the steps")?;
-    let names = names(&sections(&map), &addresses);
+    let map = |name: &str| {
+        (place.join(name), format!("link-arg=-Wl,-Map={}", place.join(name).display()))
+    };
+    let (map_of_default, option) = map("default.map");
+    let default = build_default(workspace, &option)?;
+    let mut chosen = choose(&steps, &default, &map_of_default)?;
+    let (map_of_release, option) = map("release.map");
+    let release = build_release(workspace, &[&option])?;
+    let more = choose(&steps, &release.program, &map_of_release)?;
+    chosen.first.extend(more.first);
+    chosen.crowds.extend(more.crowds);
+    let names = chosen.in_order();
     let script = workspace.root.join(LAYOUT);
     let text = fs::read_to_string(&script).doing("read the linker's script")?;
     let text = with_names(&text, &names)
@@ -52,6 +65,26 @@ pub(crate) fn run(workspace: &Workspace) -> Outcome {
     fs::write(&script, text).doing("write the linker's script")?;
     println!("layout: {} names in {LAYOUT}", names.len());
     Ok(())
+}
+
+fn build_default(workspace: &Workspace, option: &str) -> Outcome<PathBuf> {
+    let mut build = cargo(&workspace.root);
+    build.args(["rustc", "--release", "--locked", "--package", PROGRAM, "--bin", PROGRAM]);
+    succeed(build.args(["--", "-C", option]).env("CARGO_TARGET_DIR", &workspace.target))?;
+    Ok(workspace.target.join("release").join(PROGRAM))
+}
+
+/// Of the functions that a launch with this program calls.
+fn choose(steps: &Path, program: &Path, map: &Path) -> Outcome<Chosen> {
+    let place = map.parent().unwrap_or(map);
+    let (work, result) = (place.join("work"), place.join("steps.txt"));
+    let mut launch = Command::new(steps);
+    launch.current_dir(&work).arg(&result).arg(program);
+    launch.args(["sandbox", "--sandbox-state-json", &state(&work.display().to_string())]);
+    output(launch.args(["--", "/bin/true"]))?;
+    let map = fs::read(map).doing("read the linker's map")?;
+    let addresses = fs::read_to_string(&result).doing("read the steps")?;
+    Ok(Chosen::of(&sections(&String::from_utf8_lossy(&map)), &addresses))
 }
 
 fn state(work: &str) -> String {
@@ -66,13 +99,24 @@ fn state(work: &str) -> String {
     )
 }
 
-/// Of GNU ld's map: name, address, size and file, the name on a line of its own if it is long.
+/// Of GNU ld's map: name, address, size and file, the name on a line of its own if it is long. Of lld's: two addresses,
+/// size, alignment, `file:(name)`.
 fn sections(map: &str) -> Vec<Section<'_>> {
     let number = |word: &str| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok();
     let mut sections = Vec::new();
     let mut last = "";
     for line in map.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
+        if let [start, _, bytes, _, input] = words.as_slice()
+            && let Some((_, name)) = input.split_once(":(.text.")
+            && let (Ok(start), Ok(bytes)) =
+                (u64::from_str_radix(start, 16), u64::from_str_radix(bytes, 16))
+            && bytes > 0
+        {
+            let name = line.get(line.len() - name.len() - ".text.".len()..line.len() - 1);
+            sections.push(Section { start, bytes, name: name.unwrap_or_default() });
+            continue;
+        }
         let (name, rest) = match words.as_slice() {
             [name] if name.starts_with(".text") => {
                 last = name;
@@ -94,33 +138,45 @@ fn sections(map: &str) -> Vec<Section<'_>> {
     sections
 }
 
-/// The patterns for the sections that the addresses are in.
-fn names(sections: &[Section<'_>], addresses: &str) -> Vec<String> {
-    let mut stands_for: HashMap<String, u64> = HashMap::new();
-    for section in sections {
-        *stands_for.entry(pattern(section.name)).or_default() += section.bytes;
-    }
-    let mut runs: HashMap<String, u64> = HashMap::new();
-    let (mut order, mut seen) = (Vec::new(), HashSet::new());
-    for address in addresses.lines().filter_map(|line| u64::from_str_radix(line, 16).ok()) {
-        let after = sections.partition_point(|section| section.start <= address);
-        let Some(section) = after.checked_sub(1).and_then(|index| sections.get(index)) else {
-            continue;
-        };
-        if address < section.start + section.bytes && seen.insert(section.start) {
-            let name = pattern(section.name);
-            *runs.entry(name.clone()).or_default() += section.bytes;
-            if !order.contains(&name) {
-                order.push(name);
+impl Chosen {
+    /// The patterns for the sections that the addresses are in.
+    fn of(sections: &[Section<'_>], addresses: &str) -> Self {
+        let mut stands_for: HashMap<String, u64> = HashMap::new();
+        for section in sections {
+            *stands_for.entry(pattern(section.name)).or_default() += section.bytes;
+        }
+        let mut runs: HashMap<String, u64> = HashMap::new();
+        let (mut order, mut seen) = (Vec::new(), HashSet::new());
+        for address in addresses.lines().filter_map(|line| u64::from_str_radix(line, 16).ok()) {
+            let after = sections.partition_point(|section| section.start <= address);
+            let Some(section) = after.checked_sub(1).and_then(|index| sections.get(index)) else {
+                continue;
+            };
+            if address < section.start + section.bytes && seen.insert(section.start) {
+                let name = pattern(section.name);
+                *runs.entry(name.clone()).or_default() += section.bytes;
+                if !order.contains(&name) {
+                    order.push(name);
+                }
             }
         }
+        let of =
+            |all: &HashMap<String, u64>, name: &String| all.get(name).copied().unwrap_or_default();
+        let is_first = |name: &String| {
+            let bytes = of(&stands_for, name);
+            bytes <= BIG || bytes <= MOST_TIMES * of(&runs, name)
+        };
+        let (first, mut crowds): (Vec<_>, Vec<_>) = order.into_iter().partition(is_first);
+        crowds.retain(|name| of(&stands_for, name) <= CROWD);
+        Self { first, crowds }
     }
-    let of = |all: &HashMap<String, u64>, name: &String| all.get(name).copied().unwrap_or_default();
-    order.retain(|name| {
-        let bytes = of(&stands_for, name);
-        bytes <= BIG || bytes <= MOST_TIMES * of(&runs, name)
-    });
-    order
+
+    /// Each once. What is the first in one build and a crowd in another is a crowd.
+    fn in_order(&self) -> Vec<String> {
+        let first = self.first.iter().filter(|name| !self.crowds.contains(name));
+        let mut seen = HashSet::new();
+        first.chain(&self.crowds).filter(|name| seen.insert(*name)).cloned().collect()
+    }
 }
 
 /// A section's name without what differs from build to build.
@@ -179,7 +235,24 @@ mod tests {
                    .text.c17h1123456789abcdefE\n                0x0000000000001000     0x4000 c.o\n";
         let sections = sections(map);
         assert_eq!(sections.len(), 4);
-        assert_eq!(names(&sections, "28\n10\n1f\n35\n40\n"), [".text.b", ".text.a"]);
+        let chosen = Chosen::of(&sections, "28\n40\n10\n1f\n35\n");
+        assert_eq!(chosen.first, [".text.b", ".text.a"]);
+        assert_eq!(chosen.crowds, [".text.c17h*"]);
+        assert_eq!(chosen.in_order(), [".text.b", ".text.a", ".text.c17h*"]);
+    }
+
+    #[test]
+    fn both_linkers_maps_are_read() {
+        let map = "             VMA              LMA     Size Align Out     In      Symbol\n\
+                   \t1000 1000 45302 16 .text.launch\n\
+                   1040 40 10 16         /t/a.o:(.text.a)\n\
+                   1040 40 10 1                 a\n\
+                   1050 50 8 16         /t/a.o:(.text.unlikely.b)\n\
+                   2000 2000 8 4         /t/a.o:(.rodata.a)\n";
+        let read: Vec<_> =
+            sections(map).iter().map(|s| (s.start, s.bytes, s.name.to_owned())).collect();
+        let wanted = [(0x1040, 16, ".text.a"), (0x1050, 8, ".text.unlikely.b")];
+        assert_eq!(read, wanted.map(|(start, bytes, name)| (start, bytes, name.to_owned())));
     }
 
     #[test]
