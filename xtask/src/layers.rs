@@ -27,6 +27,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("server-workspace", &["authority", "wire"]),
     ("keeper", &["connect", "launch"]),
     ("trace", &["launch", "policy"]),
+    ("console", &["config", "connect", "keeper", "launch", "oauth", "policy", "wire"]),
     ("config", &["connect", "oauth", "redact"]),
     ("gateway", &["connect", "authority", "wire", "oauth", "redact"]),
     ("cli", EVERYTHING),
@@ -52,6 +53,7 @@ const EVERYTHING: &[&str] = &[
     "connect",
     "keeper",
     "trace",
+    "console",
     "server-workspace",
     "gateway",
 ];

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use plenipo_config::Limits;
 
 use crate::sandbox::SandboxArguments;
 
@@ -25,8 +26,8 @@ Exit codes:
     0  done
     1  the tool reported an error
     2  usage or configuration
-    3  a server could not be started or was lost
-    4  a server broke the protocol or answered with an error
+    3  a server could not be started or was lost, or the output could not be written
+    4  a server broke the protocol, answered with an error, or with more than the limits allow
     5  a server wants credentials
     6  refused by trust, policy or changed authority
   124  timeout
@@ -98,6 +99,8 @@ pub(crate) enum Command {
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuthCommand {
     /// List the credentials that are kept: server, issuer, account, scopes, end; never a secret.
+    ///
+    /// Exits with 5 if one of them cannot be used any more.
     Status,
 }
 
@@ -228,7 +231,7 @@ pub(crate) struct TrustArguments {
 pub(crate) enum ConfigCommand {
     /// List the faults of every configuration file; exits with 2 if there is one.
     ///
-    /// Of each server, of each environment and of the rest of each file the first one is told.
+    /// What depends on a key with a fault is looked at when that is mended.
     Check {
         /// Check this file alone, as if it were named with --config.
         #[arg(value_name = "FILE")]
@@ -287,7 +290,7 @@ pub(crate) struct CallArguments {
     /// Put images, audio and other content that is not text into files in DIR.
     #[arg(long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
-    /// Longest message to take from the server: 64KiB, 128MiB, or bytes [default: 16MiB].
+    /// Longest message to take from the server, from 64KiB to 1GiB: 128MiB, or bytes [default: 16MiB].
     #[arg(long, value_name = "SIZE", value_parser = message_size)]
     pub(crate) max_message_size: Option<usize>,
     /// Use this person's sign-in, where several people are signed in to the server.
@@ -343,9 +346,8 @@ fn variable(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// `64KiB`, `128MiB`, `1GiB` or bytes; enough for a handshake, at least.
+/// `64KiB`, `128MiB`, `1GiB` or bytes, within the bounds of `max_message_bytes`.
 fn message_size(text: &str) -> Result<usize, String> {
-    const LEAST: usize = 4096;
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit: usize = match text.strip_prefix(digits).unwrap_or_default() {
         "" | "B" => 1,
@@ -355,9 +357,8 @@ fn message_size(text: &str) -> Result<usize, String> {
         _ => 0,
     };
     let size = digits.parse().ok().and_then(|number: usize| number.checked_mul(unit));
-    size.filter(|size| *size >= LEAST).ok_or_else(|| {
-        format!("expected a size like 64KiB or 128MiB, or at least {LEAST} bytes, found {text:?}")
-    })
+    size.filter(|size| Limits::MESSAGE_BYTES.contains(size))
+        .ok_or_else(|| format!("expected 64KiB to 1GiB, in KiB, MiB, GiB or bytes, found {text:?}"))
 }
 
 /// `30s`, `500ms`, `2m`, or seconds without a unit.

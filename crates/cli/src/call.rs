@@ -31,7 +31,7 @@ use crate::progress::ProgressLine;
 use crate::reach::Host;
 use crate::serve::run_to_end;
 use crate::settings::Settings;
-use crate::{confined, sign_in, terminal};
+use crate::{confined, proxies, sign_in, terminal};
 
 use limit::TimeLimit;
 pub(crate) use pairs::Inputs;
@@ -298,7 +298,8 @@ impl Call<'_> {
         }
         let place = self.target.server.environment(settings)?;
         let opened = Connection::open(name, &endpoint, options).await;
-        opened.map_err(|error| Failure::in_place(error, place))
+        let dropped = || proxies::dropped(&self.target.server);
+        opened.map_err(|error| proxies::failed_start(error, place, &dropped()))
     }
 
     async fn call_on(

@@ -3,16 +3,15 @@
 mod check;
 mod show;
 
-use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
 use serde_json::json;
 
 use crate::arguments::{ConfigCommand, Global};
-use crate::env;
-use crate::failure::{Code, Failure};
+use crate::failure::Failure;
 use crate::settings::{FILE_NAME, MANAGED, Settings};
+use crate::{env, terminal};
 
 /// Runs the command.
 pub(crate) fn run(global: &Global, command: &ConfigCommand) -> Result<ExitCode, Failure> {
@@ -49,10 +48,7 @@ fn path(global: &Global) -> Result<ExitCode, Failure> {
 }
 
 fn print(text: &str) -> Result<ExitCode, Failure> {
-    std::io::stdout().lock().write_all(text.as_bytes()).map_err(|error| {
-        Failure::new(Code::Transport, format!("failed to write to stdout: {error}"))
-    })?;
-    Ok(ExitCode::SUCCESS)
+    terminal::print(text).map(|()| ExitCode::SUCCESS)
 }
 
 fn layer_of(path: &Path, config: &plenipo_config::Config) -> &'static str {

@@ -2,19 +2,22 @@
 
 mod server;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{ExitCode, Stdio};
 
-use plenipo_connect::{LauncherProvider, LauncherSource};
+use plenipo_config::ConfigError;
+use plenipo_connect::{LauncherProvider, LauncherSource, ServerName};
 use plenipo_policy::{Hosts, Network, PermissionProfile, State};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::arguments::{DoctorArguments, Global};
 use crate::failure::{Code, Failure, with_sources};
+use crate::reach::Reachable;
 use crate::serve::runtime;
 use crate::settings::Settings;
-use crate::{authority, credentials, env, sign_in, terminal};
+use crate::{authority, credentials, env, proxies, sign_in, terminal};
 
 pub(crate) use server::trace;
 
@@ -63,7 +66,9 @@ fn machine(global: &Global) -> Result<ExitCode, Failure> {
     match Settings::load(global.config.as_deref()) {
         Ok(settings) => {
             findings.push(configuration(&settings));
+            findings.extend(notes(&settings));
             findings.push(launcher(&settings)?);
+            findings.extend(proxies(&settings));
             findings.extend(company(&settings));
         }
         Err(failure) => {
@@ -228,6 +233,18 @@ fn configuration(settings: &Settings) -> Finding {
     Finding::new(Verdict::Good, "configuration", files.join(", "))
 }
 
+/// What servers' tables say that is better said otherwise.
+fn notes(settings: &Settings) -> Vec<Finding> {
+    let servers = settings.layers().flat_map(|(_, config)| config.servers.values().flatten());
+    let warnings = servers.flat_map(|server| &server.warnings);
+    let note = |warning: &ConfigError| {
+        let text =
+            format!("{}:{}: `{}` {}", warning.file, warning.line, warning.key, warning.reason);
+        Finding::new(Verdict::Note, "configuration", text).with_fix(warning.hint())
+    };
+    warnings.map(note).collect()
+}
+
 fn launcher(settings: &Settings) -> Result<Finding, Failure> {
     let consequence = "servers that need a launcher will refuse to run commands";
     let source = match authority::launcher(settings) {
@@ -254,6 +271,25 @@ fn launcher(settings: &Settings) -> Result<Finding, Failure> {
             ))
         }
     })
+}
+
+/// Proxies that are set here and that servers do not get, once for all servers that miss the same.
+fn proxies(settings: &Settings) -> Vec<Finding> {
+    let mut servers: BTreeMap<Vec<&str>, Vec<ServerName>> = BTreeMap::new();
+    for server in Reachable::all(settings).into_iter().filter_map(|(_, server)| server.ok()) {
+        servers.entry(proxies::dropped(&server)).or_default().push(server.name);
+    }
+    let missed = servers.into_iter().filter(|(dropped, _)| !dropped.is_empty());
+    missed
+        .map(|(dropped, servers)| {
+            let names: Vec<String> = servers.iter().map(|name| format!("`{name}`")).collect();
+            let text =
+                format!("{}, and not passed on to {}", proxies::told(&dropped), names.join(", "));
+            let fix =
+                format!("{} in the table of a server that needs a proxy", proxies::key(&dropped));
+            Finding::new(Verdict::Note, "proxy", text).with_fix(Some(fix))
+        })
+        .collect()
 }
 
 /// Whose identity the company's servers get, where there are such servers.
@@ -288,9 +324,9 @@ fn show(global: &Global, findings: &[Finding]) -> Result<(), Failure> {
             Verdict::Note => paint.yellow("note"),
             Verdict::Bad => paint.red("bad "),
         };
-        lines.push(format!("{mark} {:<16} {}", finding.subject, finding.text));
+        lines.push(format!("{mark} {:<16} {}", finding.subject, terminal::line(&finding.text)));
         if let Some(fix) = &finding.fix {
-            lines.push(format!("     {:<16} {} {fix}", "", paint.bold("fix:")));
+            lines.push(format!("     {:<16} {} {}", "", paint.bold("fix:"), terminal::line(fix)));
         }
     }
     terminal::print_lines(&lines)

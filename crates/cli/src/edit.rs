@@ -4,7 +4,6 @@ pub(crate) mod atomic;
 mod document;
 mod lock;
 
-use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -85,10 +84,7 @@ fn say(
     text: impl FnOnce() -> String,
 ) -> Result<ExitCode, Failure> {
     let line = if global.json { answer.to_string() } else { text() };
-    writeln!(std::io::stdout(), "{line}").map_err(|error| {
-        Failure::new(Code::Transport, format!("failed to write to stdout: {error}"))
-    })?;
-    Ok(ExitCode::SUCCESS)
+    crate::terminal::print(&format!("{line}\n")).map(|()| ExitCode::SUCCESS)
 }
 
 /// The user's file, locked from reading it to writing it.

@@ -29,16 +29,6 @@ pub(crate) fn variables() -> Vec<(OsString, OsString)> {
     std::env::vars_os().collect()
 }
 
-/// `NO_COLOR`: set and not empty means no colour (no-color.org).
-pub(crate) fn colours_wanted() -> bool {
-    variable("NO_COLOR").is_none_or(|value| value.is_empty())
-}
-
-/// Whether the terminal can draw over a line: not with `TERM` absent or `dumb`.
-pub(crate) fn terminal_has_lines() -> bool {
-    variable("TERM").is_some_and(|terminal| !terminal.is_empty() && terminal != "dumb")
-}
-
 /// `$TMPDIR`, if it is an existing absolute directory, without symbolic links.
 pub(crate) fn temporary_directory() -> Option<PathBuf> {
     let path = absolute("TMPDIR")?;

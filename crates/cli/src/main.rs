@@ -12,19 +12,16 @@ mod credentials;
 mod doctor;
 mod edit;
 mod env;
-mod failure;
 mod guard;
 mod man;
 mod memory;
-mod person;
-mod progress;
+mod proxies;
 mod reach;
 mod sandbox;
 mod serve;
 mod servers;
 mod settings;
 mod sign_in;
-mod terminal;
 mod tools;
 mod trust;
 
@@ -33,6 +30,7 @@ use std::process::ExitCode;
 
 use arguments::{AuthCommand, Command, Global, IdentityCommand, Program, ServerCommand};
 use failure::Failure;
+use plenipo_console::{failure, person, progress, terminal};
 use plenipo_enterprise::Source;
 
 /// The release's.
@@ -57,7 +55,7 @@ fn main() -> ExitCode {
 fn everything_else(arguments: Vec<OsString>) -> ExitCode {
     let program = match Program::read(arguments) {
         Ok(program) => program,
-        Err(error) => error.exit(),
+        Err(error) => return shown(&error),
     };
     let global = program.global;
     if let Err(error) = plenipo_launch::resolve_without_modules() {
@@ -84,6 +82,15 @@ fn everything_else(arguments: Vec<OsString>) -> ExitCode {
         Command::Man { directory } => man::write(&directory),
     };
     outcome.unwrap_or_else(|failure| failure.report())
+}
+
+/// What clap has to say: help and the version are an answer, the rest is about what was typed.
+fn shown(error: &clap::Error) -> ExitCode {
+    if error.use_stderr() {
+        error.exit();
+    }
+    let printed = terminal::print(&error.render().to_string());
+    printed.map_or_else(Failure::report, |()| ExitCode::SUCCESS)
 }
 
 /// A person at an identity provider.

@@ -48,7 +48,7 @@ pub(crate) fn main(arguments: &[OsString]) -> Option<ExitCode> {
     }
     match SandboxProgram::try_parse_from(arguments.iter().skip(1)) {
         Ok(program) => Some(run(program.arguments, &program.global)),
-        Err(error) if error.kind() == clap::error::ErrorKind::DisplayHelp => None,
+        Err(error) if !error.use_stderr() => None,
         Err(error) => error.exit(),
     }
 }
@@ -127,9 +127,10 @@ fn write_refusal(error: &LaunchError, report: Option<OwnedFd>) {
 fn refuse(error: &LaunchError) -> ExitCode {
     let paint = terminal::stderr();
     let sentence = with_sources(error);
+    let sentence = terminal::line(&sentence);
     terminal::tell(&format!("{} the sandbox refused: {sentence}", paint.red("plenipo:")));
     if let Some(hint) = error.hint() {
-        terminal::tell(&format!("{} {hint}", paint.bold("hint:")));
+        terminal::tell(&format!("{} {}", paint.bold("hint:"), terminal::line(hint)));
     }
     ExitCode::from(REFUSED)
 }

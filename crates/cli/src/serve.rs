@@ -10,12 +10,13 @@ use plenipo_server_workspace::{OperatorPolicy, Restriction, ServerOptions, serve
 
 use crate::arguments::Global;
 use crate::env;
-use crate::failure::{Code, Failure, with_sources};
+use crate::failure::{Code, Failure, shortage, with_sources};
 use crate::settings::Settings;
 use crate::terminal;
 
 /// Serves on stdin and stdout until stdin ends.
 pub(crate) fn workspace(global: &Global) -> Result<ExitCode, Failure> {
+    terminal::check_stdout()?;
     // A project has no say in how commands are run.
     let settings = Settings::of_user(global.config.as_deref())?;
     let mut options = ServerOptions::default();
@@ -72,9 +73,25 @@ fn may_be_added(name: &OsStr) -> bool {
 
 /// One thread is enough for one person's calls, and starts fastest.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    check_descriptors()?;
     tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
         Failure::new(Code::Transport, format!("failed to start the runtime: {error}"))
+            .with_optional_hint(shortage(&error))
     })
+}
+
+/// Below this the runtime itself does not get what it needs, and its library does not say so in good order.
+const FEWEST_DESCRIPTORS: u64 = 16;
+
+fn check_descriptors() -> Result<(), Failure> {
+    match rustix::process::getrlimit(rustix::process::Resource::Nofile).current {
+        Some(most) if most < FEWEST_DESCRIPTORS => {
+            let message =
+                format!("failed to start the runtime: only {most} files may be open at once");
+            Err(Failure::new(Code::Transport, message).with_hint("raise `ulimit -n`"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// For an issuer to answer, when the command that asked is over: the refresh token may be replaced already.

@@ -15,7 +15,7 @@ use crate::person::Person;
 use crate::reach::{Host, Reachable, Unreachable};
 use crate::serve::runtime;
 use crate::settings::Settings;
-use crate::{env, sign_in, terminal};
+use crate::{env, proxies, sign_in, terminal};
 
 /// One server's tools, or why there are none.
 pub(crate) struct Listed {
@@ -125,7 +125,8 @@ pub(crate) async fn list(
                     Ok(mut member) => {
                         member.readiness = Readiness::Catalog;
                         members.push(member);
-                        positions.push((listed.len(), reachable.environment(settings)?));
+                        let place = reachable.environment(settings)?;
+                        positions.push((listed.len(), (place, proxies::dropped(&reachable))));
                     }
                     Err(failure) => entry.outcome = Outcome::Failed(failure),
                 }
@@ -134,13 +135,13 @@ pub(crate) async fn list(
         listed.push(entry);
     }
     let started = Fleet::start(members).finish().await;
-    for ((position, place), (_, started)) in positions.into_iter().zip(started) {
+    for ((position, (place, dropped)), (_, started)) in positions.into_iter().zip(started) {
         let outcome = match started {
             Ok(connection) => match connection.catalog().await {
                 Ok(catalog) => Outcome::Ready { connection: Box::new(connection), catalog },
                 Err(error) => Outcome::Failed(error.into()),
             },
-            Err(error) => Outcome::Failed(Failure::in_place(error, place)),
+            Err(error) => Outcome::Failed(proxies::failed_start(error, place, &dropped)),
         };
         if let Some(entry) = listed.get_mut(position) {
             entry.outcome = outcome;

@@ -5,7 +5,7 @@ mod store;
 mod summary;
 mod text;
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -152,8 +152,5 @@ fn list(global: &Global, store: &TrustStore) -> Result<ExitCode, Failure> {
 }
 
 fn show(text: &str) -> Result<ExitCode, Failure> {
-    std::io::stdout().lock().write_all(text.as_bytes()).map_err(|error| {
-        Failure::new(Code::Transport, format!("failed to write to stdout: {error}"))
-    })?;
-    Ok(ExitCode::SUCCESS)
+    terminal::print(text).map(|()| ExitCode::SUCCESS)
 }

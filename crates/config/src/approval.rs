@@ -49,22 +49,33 @@ pub(crate) fn tools(node: &Node, place: &Place<'_>) -> Result<Tools, ConfigError
     let mut tools = Tools::default();
     for (tool, node) in place.table(node)? {
         let place = place.member(tool);
-        for (key, value) in place.table(node)? {
-            let place = place.member(key);
-            match key.text.as_str() {
-                "approval_mode" => {
-                    tools.modes.insert(tool.text.clone(), mode(value, &place)?);
-                }
-                "tool_timeout_sec" => {
-                    tools.timeouts.insert(tool.text.clone(), seconds(value, &place)?);
-                }
-                "output_token_limit" => {
-                    tools.not_yet.push("`tools.*.output_token_limit`".to_owned());
-                }
-                unknown => return Err(place.unknown_key(unknown, keys::TOOL.into_iter())),
-            }
-        }
+        place.note(
+            place.each(node, |key, value, place| tools.take(&tool.text, (key, value), place)),
+        );
     }
     tools.not_yet.dedup();
     Ok(tools)
+}
+
+impl Tools {
+    fn take(
+        &mut self,
+        tool: &str,
+        (key, value): (&str, &Node),
+        place: &Place<'_>,
+    ) -> Result<(), ConfigError> {
+        match key {
+            "approval_mode" => {
+                self.modes.insert(tool.to_owned(), mode(value, place)?);
+            }
+            "tool_timeout_sec" => {
+                self.timeouts.insert(tool.to_owned(), seconds(value, place)?);
+            }
+            "output_token_limit" => {
+                self.not_yet.push("`tools.*.output_token_limit`".to_owned());
+            }
+            unknown => return Err(place.unknown_key(unknown, keys::TOOL.into_iter())),
+        }
+        Ok(())
+    }
 }

@@ -90,22 +90,23 @@ impl CredentialsDraft {
     }
 
     pub(crate) fn table(&mut self, node: &Node, place: &Place<'_>) -> Result<(), ConfigError> {
-        for (name, value) in place.table(node)? {
-            let place = place.member(name);
-            let slot = match name.text.as_str() {
-                "directory" => {
-                    self.read.directory = Some(absolute(&place, &place.string(value)?)?);
-                    self.given.push(name.text.clone());
-                    continue;
-                }
-                "passphrase_file" | "passphrase_env_var" => &mut self.passphrase,
-                "key_file" | "key_env_var" => &mut self.key,
-                "database_url_file" | "database_url_env_var" => &mut self.read.database_url,
-                unknown => return Err(place.unknown_key(unknown, keys::CREDENTIALS.into_iter())),
-            };
-            once(slot, TextSource::read(&name.text, value, &place)?, &place)?;
-            self.given.push(name.text.clone());
-        }
+        place.all(node, |key, value, place| self.take(key, value, place))
+    }
+
+    fn take(&mut self, key: &str, value: &Node, place: &Place<'_>) -> Result<(), ConfigError> {
+        let slot = match key {
+            "directory" => {
+                self.read.directory = Some(absolute(place, &place.string(value)?)?);
+                self.given.push(key.to_owned());
+                return Ok(());
+            }
+            "passphrase_file" | "passphrase_env_var" => &mut self.passphrase,
+            "key_file" | "key_env_var" => &mut self.key,
+            "database_url_file" | "database_url_env_var" => &mut self.read.database_url,
+            unknown => return Err(place.unknown_key(unknown, keys::CREDENTIALS.into_iter())),
+        };
+        once(slot, TextSource::read(key, value, place)?, place)?;
+        self.given.push(key.to_owned());
         Ok(())
     }
 

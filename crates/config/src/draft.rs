@@ -1,5 +1,7 @@
 //! A server while its keys are read.
 
+mod whole;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -13,23 +15,29 @@ use crate::oauth::OAuthConfig;
 use crate::scalar::{
     forwarded, looked_up, milliseconds, restart, seconds, shutdown, variable_name,
 };
-use crate::server::{
-    HeaderValueSource, HttpSettings, ServerConfig, ServerState, StdioSettings, TransportSettings,
-};
+use crate::server::{HeaderValueSource, ServerConfig};
 use crate::template::{Template, TemplateFault};
-use crate::{ApprovalSettings, Origin, approval, helper, http, names, places};
+use crate::{ApprovalSettings, approval, helper, http};
 use plenipo_connect::environment::EnvironmentId;
-use plenipo_connect::{RestartPolicy, ShutdownPolicy, ToolFilter};
+use plenipo_connect::{RestartPolicy, ShutdownPolicy};
 
 pub(crate) fn read_server(
     format: Format,
     node: &Node,
     place: &Place<'_>,
 ) -> Result<ServerConfig, ConfigError> {
-    let mut draft = Draft::new(format);
+    let (mut draft, before) = (Draft::new(format), place.noted());
     for (name, value) in place.table(node)? {
-        draft.take(&name.text, value, place.member(name))?;
+        let (place, before) = (place.member(name), place.noted());
+        let taken = draft.take(&name.text, value, place.clone());
+        if place.note(taken).is_none() || place.noted() > before {
+            draft.faulty.push(name.text.clone());
+        }
     }
+    if place.noted() > before {
+        draft.note_misfits(place);
+    }
+    place.whole(before)?;
     draft.finish(place)
 }
 
@@ -37,6 +45,8 @@ struct Draft<'a> {
     format: Format,
     /// What was given, under the reference schema's names.
     given: Vec<(String, Place<'a>)>,
+    /// Keys that have a fault, as they are written.
+    faulty: Vec<String>,
     kind: Option<(String, Place<'a>)>,
     command: Option<Template>,
     args: Vec<Template>,
@@ -76,6 +86,7 @@ impl<'a> Draft<'a> {
         Self {
             format,
             given: Vec::new(),
+            faulty: Vec::new(),
             kind: None,
             command: None,
             args: Vec::new(),
@@ -209,7 +220,8 @@ impl<'a> Draft<'a> {
     }
 
     fn templates(&mut self, node: &Node, place: &Place<'_>) -> Result<Vec<Template>, ConfigError> {
-        place.array(node)?.map(|(place, item)| self.template(item, &place)).collect()
+        let items = place.array(node)?;
+        Ok(items.filter_map(|(place, item)| place.note(self.template(item, &place))).collect())
     }
 
     fn variables(
@@ -227,9 +239,13 @@ impl<'a> Draft<'a> {
                 {
                     Template::literal(&place, text.clone())
                 }
-                _ => self.template(value, &place)?,
+                _ => match place.note(self.template(value, &place)) {
+                    Some(template) => template,
+                    None => continue,
+                },
             };
-            variables.insert(variable_name(&name.text, &place)?, template);
+            let name = place.note(variable_name(&name.text, &place));
+            variables.extend(name.map(|name| (name, template)));
         }
         Ok(variables)
     }
@@ -246,10 +262,12 @@ impl<'a> Draft<'a> {
     fn headers(&mut self, node: &Node, place: &Place<'_>) -> Result<(), ConfigError> {
         for (name, value) in place.table(node)? {
             let place = place.member(name);
-            let template = self.template(value, &place)?;
-            http::check_header_value(template.written().expose())
-                .map_err(|reason| place.fault(reason))?;
-            self.header(&name.text, HeaderValueSource::Written(template), &place)?;
+            let template = self.template(value, &place).and_then(|template| {
+                let checked = http::check_header_value(template.written().expose());
+                checked.map_err(|reason| place.fault(reason)).map(|()| template)
+            });
+            let template = place.note(template).map(HeaderValueSource::Written);
+            place.note(template.map_or(Ok(()), |value| self.header(&name.text, value, &place)));
         }
         Ok(())
     }
@@ -261,9 +279,10 @@ impl<'a> Draft<'a> {
     ) -> Result<(), ConfigError> {
         for (name, value) in place.table(node)? {
             let place = place.member(name);
-            let variable = looked_up(&place.string(value)?, &place)?;
-            let template = Template::variable_named(&place, variable);
-            self.header(&name.text, HeaderValueSource::Variable(template), &place)?;
+            let variable = place.string(value).and_then(|name| looked_up(&name, &place));
+            let Some(variable) = place.note(variable) else { continue };
+            let value = HeaderValueSource::Variable(Template::variable_named(&place, variable));
+            place.note(self.header(&name.text, value, &place));
         }
         Ok(())
     }
@@ -286,193 +305,13 @@ impl<'a> Draft<'a> {
         if let Value::Text(text) = &node.value {
             return Err(helper::string_refused(self.format, text, place));
         }
+        let before = place.noted();
         let helper = self.templates(node, place)?;
+        place.whole(before)?;
         match helper.first().is_some_and(|program| !program.written().expose().is_empty()) {
             true => Ok(helper),
             false => Err(place.fault("should be a program and its arguments, found nothing")),
         }
-    }
-
-    fn finish(mut self, place: &Place<'_>) -> Result<ServerConfig, ConfigError> {
-        let is_http = self.is_http(place)?;
-        self.check_transport(is_http)?;
-        if let Some((kind, _)) = &self.kind {
-            self.reasons.extend(unsupported_kind(kind));
-        }
-        let enterprise = self.managed(place)?;
-        if is_http && self.environment.is_some() {
-            self.reasons.push(places::URL_ELSEWHERE.to_owned());
-        }
-        self.check_directory(place)?;
-        let (warnings, id) = (self.warnings(), self.environment.as_ref());
-        let names = names::of_server(&self.given, self.sandbox.as_deref(), id);
-        let state = self.state();
-        let transport = match (self.url, self.command) {
-            (Some(url), None) => TransportSettings::Http(HttpSettings {
-                url,
-                bearer_token_env_var: self.bearer_token_env_var,
-                headers: self.headers,
-                headers_helper: self.headers_helper,
-                oauth: Box::new(self.oauth),
-                enterprise,
-            }),
-            (None, Some(command)) => TransportSettings::Stdio(StdioSettings {
-                command,
-                args: self.args,
-                env: self.env,
-                env_vars: self.env_vars,
-                cwd: self.cwd,
-            }),
-            _ => return Err(place.fault("has neither `command` nor `url`")),
-        };
-        Ok(ServerConfig {
-            state,
-            transport,
-            required: self.required,
-            startup_timeout: self.startup_seconds.or(self.startup_milliseconds),
-            tool_timeout: self.tool_timeout,
-            tool_timeouts: self.tool_timeouts,
-            limits: self.limits,
-            tool_total_timeout: self.tool_total_timeout,
-            restart: self.restart,
-            shutdown: self.shutdown,
-            tools: ToolFilter::new(self.enabled_tools, self.disabled_tools),
-            approval: self.approval,
-            environment_id: self.environment,
-            sandbox: self.sandbox,
-            origin: Origin::Project,
-            file: place.file.to_owned(),
-            line: place.line(),
-            warnings,
-            names,
-        })
-    }
-
-    /// What the company manages has one way to a token, and everything about it is pinned.
-    fn managed(&self, place: &Place<'_>) -> Result<Option<EnterpriseConfig>, ConfigError> {
-        if !self.is_managed {
-            return match self.enterprise {
-                Some(_) => Err(place.fault("has `enterprise`, but not `auth = \"enterprise\"`")),
-                None => Ok(None),
-            };
-        }
-        let given = |key: &&str| self.given.iter().any(|(given, _)| given == key);
-        if let Some(key) = keys::NOT_MANAGED.into_iter().find(given) {
-            return Err(place.fault(format!("has `auth = \"enterprise\"` and `{key}`")));
-        }
-        match self.oauth.misses_for_enterprise() {
-            Some(reason) => Err(place.fault(reason)),
-            None => Ok(Some(self.enterprise.clone().unwrap_or_default())),
-        }
-    }
-
-    /// Which transport was meant, by the key that is there; `type` may only agree.
-    fn is_http(&self, place: &Place<'_>) -> Result<bool, ConfigError> {
-        let is_http = match (&self.command, &self.url) {
-            (Some(_), Some(_)) => {
-                return Err(place.fault("has both `command` and `url`: a server has one transport"));
-            }
-            (None, None) => return Err(place.fault("has neither `command` nor `url`")),
-            (Some(command), None) if command.written().expose().is_empty() => {
-                return Err(place.fault("has an empty `command`"));
-            }
-            (command, _) => command.is_none(),
-        };
-        let Some((kind, place)) = &self.kind else { return Ok(is_http) };
-        let wanted = match kind.as_str() {
-            "stdio" | "local" => false,
-            "http" | "streamable-http" | "streamableHttp" | "streamable_http" | "sse" | "ws"
-            | "remote" => true,
-            _ => return Err(place.fault("should be `stdio` or `http`")),
-        };
-        match wanted == is_http {
-            true => Ok(is_http),
-            false if wanted => Err(place.fault(format!("is `{kind}`, which needs `url`"))),
-            false => Err(place.fault(format!("is `{kind}`, which needs `command`"))),
-        }
-    }
-
-    fn check_transport(&self, is_http: bool) -> Result<(), ConfigError> {
-        for (key, place) in &self.given {
-            let foreign = match is_http {
-                true => keys::STDIO_ONLY.contains(&key.as_str()),
-                false => keys::HTTP_ONLY.contains(&key.as_str()),
-            };
-            if foreign {
-                let of = if is_http { "url" } else { "command" };
-                return Err(place.fault(format!("is not supported for a server with `{of}`")));
-            }
-        }
-        Ok(())
-    }
-
-    /// The directory of a server elsewhere cannot be relative to one here.
-    fn check_directory(&self, place: &Place<'_>) -> Result<(), ConfigError> {
-        let confined = self.sandbox.as_deref().is_some_and(|it| it != ServerConfig::UNCONFINED);
-        if confined && self.environment.is_some() {
-            return Err(
-                place.fault("has both `sandbox` and `environment_id`: no launcher is there")
-            );
-        }
-        let elsewhere = self.cwd.as_ref().filter(|_| self.environment.is_some());
-        match elsewhere.filter(|cwd| cwd.is_literal()) {
-            Some(cwd) if !places::is_absolute(cwd.written().expose()) => Err(place
-                .fault("runs in an environment, so its `cwd` should be an absolute path there")),
-            _ => Ok(()),
-        }
-    }
-
-    fn state(&self) -> ServerState {
-        let mut reasons = self.reasons.clone();
-        if !self.not_yet.is_empty() {
-            reasons.push(format!("not honoured yet: {}", self.not_yet.join(", ")));
-        }
-        let off = if self.enabled { self.off } else { Some("`enabled = false`") };
-        match (off, reasons.is_empty()) {
-            (Some(off), _) => ServerState::Disabled { reason: off.to_owned() },
-            (None, true) => ServerState::Enabled,
-            (None, false) => ServerState::Disabled { reason: reasons.join("; ") },
-        }
-    }
-
-    fn warnings(&self) -> Vec<ConfigError> {
-        let mut warnings = Vec::new();
-        for arg in &self.args {
-            for name in arg.variables() {
-                let mut warning = arg.fault(format!(
-                    "shows the value of `{name}` to every user of this machine, in the list of \
-                     processes"
-                ));
-                warning.hint = Some("use `env` for secrets".to_owned());
-                warnings.push(warning);
-            }
-        }
-        let values = self.headers.iter().filter_map(|(_, source)| match source {
-            HeaderValueSource::Written(template) => Some(template),
-            HeaderValueSource::Variable(_) => None,
-        });
-        if matches!(self.format, Format::Codex | Format::ClaudeDesktop) {
-            let sent = values.chain(&self.url).chain(self.env.values()).chain(&self.args);
-            for template in sent.filter(|value| value.written().expose().contains("${")) {
-                let whose = self.format.description();
-                warnings.push(template.fault(format!(
-                    "has a `${{`, which is taken as it stands: nothing is expanded in {whose}"
-                )));
-            }
-        }
-        warnings
-    }
-}
-
-fn unsupported_kind(kind: &str) -> Option<String> {
-    match kind {
-        "sse" => Some(
-            "the transport `sse` of 2024 is not supported; many such servers have a streamable \
-             HTTP URL, often ending in /mcp"
-                .to_owned(),
-        ),
-        "ws" => Some("the transport `ws` is not supported".to_owned()),
-        _ => None,
     }
 }
 

@@ -67,9 +67,7 @@ struct Draft {
 impl IdentityProviderConfig {
     pub(crate) fn read(node: &Node, place: &Place<'_>) -> Result<Self, ConfigError> {
         let mut draft = Draft::default();
-        for (name, value) in place.table(node)? {
-            draft.take(&name.text, value, &place.member(name))?;
-        }
+        place.all(node, |key, value, place| draft.take(key, value, place))?;
         draft.finish(node, place)
     }
 
@@ -119,13 +117,10 @@ pub(crate) fn managed_auth(
     place: &Place<'_>,
 ) -> Result<IdentityProviderConfig, ConfigError> {
     let mut found = None;
-    for (name, value) in place.table(node)? {
-        let member = place.member(name);
-        match name.text.as_str() {
-            "idp" => found = Some(IdentityProviderConfig::read(value, &member)?),
-            unknown => return Err(member.unknown_key(unknown, ["idp"].into_iter())),
-        }
-    }
+    place.all(node, |key, value, place| match key {
+        "idp" => IdentityProviderConfig::read(value, place).map(|read| found = Some(read)),
+        unknown => Err(place.unknown_key(unknown, ["idp"].into_iter())),
+    })?;
     found.ok_or_else(|| place.fault("has no `idp`"))
 }
 
@@ -137,25 +132,27 @@ pub(crate) fn is_managed(node: &Node, place: &Place<'_>) -> Result<bool, ConfigE
 impl EnterpriseConfig {
     pub(crate) fn read(node: &Node, place: &Place<'_>) -> Result<Self, ConfigError> {
         let mut config = Self::default();
-        for (name, value) in place.table(node)? {
-            let place = place.member(name);
-            match name.text.as_str() {
-                "assertion" => {
-                    config.encrypted = one_of(&keys::ASSERTIONS, value, &place)? == "encrypted";
-                }
-                "algorithms" => config.algorithms = Some(algorithms(value, &place)?),
-                "max_token_lifetime_sec" => {
-                    config.max_lifetime = Some(lifetime(value, &place)?);
-                }
-                unknown => return Err(place.unknown_key(unknown, keys::ENTERPRISE.into_iter())),
-            }
-        }
+        place.each(node, |key, value, place| config.take(key, value, place))?;
         Ok(config)
+    }
+
+    fn take(&mut self, key: &str, value: &Node, place: &Place<'_>) -> Result<(), ConfigError> {
+        match key {
+            "assertion" => {
+                self.encrypted = one_of(&keys::ASSERTIONS, value, place)? == "encrypted";
+            }
+            "algorithms" => self.algorithms = Some(algorithms(value, place)?),
+            "max_token_lifetime_sec" => self.max_lifetime = Some(lifetime(value, place)?),
+            unknown => return Err(place.unknown_key(unknown, keys::ENTERPRISE.into_iter())),
+        }
+        Ok(())
     }
 }
 
 fn algorithms(node: &Node, place: &Place<'_>) -> Result<Vec<String>, ConfigError> {
+    let before = place.noted();
     let algorithms = place.strings(node)?;
+    place.whole(before)?;
     let unknown = |name: &&String| !keys::SIGNING_ALGORITHMS.contains(&name.as_str());
     match algorithms.iter().find(unknown) {
         _ if algorithms.is_empty() => Err(place.fault("is empty: no assertion could be accepted")),

@@ -109,28 +109,28 @@ fn matches(pattern: &[u8], name: &[u8]) -> bool {
 
 pub(crate) fn read(node: &Node, place: &Place<'_>) -> Result<EnvironmentPolicy, ConfigError> {
     let mut policy = EnvironmentPolicy::default();
-    for (key, value) in place.table(node)? {
-        let place = place.member(key);
-        match key.text.as_str() {
-            "inherit" => policy.inherit = Some(inherit(&place.string(value)?, &place)?),
-            "ignore_default_excludes" => policy.keeps_secrets = Some(place.boolean(value)?),
-            "exclude" => policy.exclude = place.strings(value)?,
-            "include_only" => policy.include_only = place.strings(value)?,
+    place.all(node, |key, value, place| policy.take(key, value, place))?;
+    Ok(policy)
+}
+
+impl EnvironmentPolicy {
+    fn take(&mut self, key: &str, value: &Node, place: &Place<'_>) -> Result<(), ConfigError> {
+        match key {
+            "inherit" => self.inherit = Some(inherit(&place.string(value)?, place)?),
+            "ignore_default_excludes" => self.keeps_secrets = Some(place.boolean(value)?),
+            "exclude" => self.exclude = place.strings(value)?,
+            "include_only" => self.include_only = place.strings(value)?,
             "set" => {
                 for (name, value) in place.table(value)? {
                     let place = place.member(name);
-                    let name = scalar::variable_name(&name.text, &place)?;
-                    let value = place.string(value)?;
-                    if value.contains('\0') {
-                        return Err(place.fault("cannot hold a NUL"));
-                    }
-                    policy.set.insert(name, value);
+                    let name = place.note(scalar::variable_name(&name.text, &place));
+                    self.set.extend(name.zip(place.note(place.string(value))));
                 }
             }
             unknown => return Err(place.unknown_key(unknown, keys::ENVIRONMENT.into_iter())),
         }
+        Ok(())
     }
-    Ok(policy)
 }
 
 fn inherit(text: &str, place: &Place<'_>) -> Result<Inherit, ConfigError> {

@@ -205,7 +205,8 @@ mod tests {
     #[test]
     fn a_comma_alone_stays_an_error() {
         for text in ["[,]", "{,}", "[1,,]", "{\"a\":1,,}", "/", "/*", "[1 //"] {
-            let root = Place::start("f", text);
+            let faults = crate::node::Faults::default();
+            let root = Place::start("f", text, &faults);
             assert!(parse(&root, text).is_err(), "{text}");
         }
     }

@@ -43,6 +43,7 @@ mod http;
 mod json_document;
 mod keys;
 mod limits;
+mod literal;
 mod names;
 mod node;
 mod oauth;
@@ -166,6 +167,24 @@ impl Config {
 /// top-level key, a key that this origin may not set. Faults inside a server are in
 /// [`Config::servers`], those of a server's name in [`Config::refused`].
 pub fn parse(text: &str, file: &str, origin: Origin) -> Result<Config, ConfigError> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    reader::read(text, file, origin)
+    let read = reader::read(without_mark(text), file, origin);
+    match read.outside.into_iter().next() {
+        None => Ok(read.config),
+        Some(fault) => Err(fault),
+    }
+}
+
+/// As [`parse`], for a person who mends the file: what can be read of it, and all that is wrong with it, in the order of
+/// its lines. Names that nobody defines are not among that: see [`Config::check_names`].
+#[must_use]
+pub fn check(text: &str, file: &str, origin: Origin) -> (Config, Vec<ConfigError>) {
+    let read = reader::read(without_mark(text), file, origin);
+    let mut faults = read.outside;
+    faults.extend(read.inside);
+    faults.sort_by_key(|fault| fault.line);
+    (read.config, faults)
+}
+
+fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
 }

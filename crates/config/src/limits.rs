@@ -1,5 +1,7 @@
 //! How much of a server is borne: sizes and counts, each with its key.
 
+use std::ops::RangeInclusive;
+
 use plenipo_connect::ConnectOptions;
 
 use crate::error::ConfigError;
@@ -37,6 +39,9 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// What `max_message_bytes` may be: at least what a server needs to introduce itself.
+    pub const MESSAGE_BYTES: RangeInclusive<usize> = 64 * 1024..=1024 * 1024 * 1024;
+
     /// Its keys.
     pub(crate) const KEYS: [&str; 7] = [
         "max_message_bytes",

@@ -1,5 +1,7 @@
 //! A parsed document, TOML or JSON, with the place of everything: what the readers walk.
 
+use std::cell::RefCell;
+
 use crate::error::ConfigError;
 use plenipo_connect::text::{nearest, shown};
 
@@ -51,19 +53,73 @@ impl Value {
     }
 }
 
+/// The faults of a file, in the order in which they were found.
+#[derive(Debug, Default)]
+pub(crate) struct Faults(RefCell<Vec<ConfigError>>);
+
 /// A place in a file: what an error needs.
 #[derive(Debug, Clone)]
 pub(crate) struct Place<'a> {
     pub(crate) file: &'a str,
+    faults: &'a Faults,
     text: &'a str,
     offset: usize,
     key: String,
 }
 
 impl<'a> Place<'a> {
-    /// The start of a file.
-    pub(crate) fn start(file: &'a str, text: &'a str) -> Self {
-        Self { file, text, offset: 0, key: String::new() }
+    /// The start of a file, whose faults go where they are told.
+    pub(crate) fn start(file: &'a str, text: &'a str, faults: &'a Faults) -> Self {
+        Self { file, faults, text, offset: 0, key: String::new() }
+    }
+
+    /// What was read, if it was: a fault is noted, and reading goes on.
+    pub(crate) fn note<T>(&self, read: Result<T, ConfigError>) -> Option<T> {
+        read.map_err(|fault| self.faults.0.borrow_mut().push(fault)).ok()
+    }
+
+    /// Hands each member of a table to `take`, and goes on where one has a fault.
+    pub(crate) fn each(
+        &self,
+        node: &Node,
+        mut take: impl FnMut(&str, &Node, &Self) -> Result<(), ConfigError>,
+    ) -> Result<(), ConfigError> {
+        for (name, value) in self.table(node)? {
+            let place = self.member(name);
+            place.note(take(&name.text, value, &place));
+        }
+        Ok(())
+    }
+
+    /// As [`Self::each`], of a table that is good only as a whole.
+    pub(crate) fn all(
+        &self,
+        node: &Node,
+        take: impl FnMut(&str, &Node, &Self) -> Result<(), ConfigError>,
+    ) -> Result<(), ConfigError> {
+        let before = self.noted();
+        self.each(node, take)?;
+        self.whole(before)
+    }
+
+    /// How many faults were noted up to now.
+    pub(crate) fn noted(&self) -> usize {
+        self.faults.0.borrow().len()
+    }
+
+    /// Refuses a value in which faults were noted since there were so many: the last is handed on like that of any other.
+    pub(crate) fn whole(&self, since: usize) -> Result<(), ConfigError> {
+        match self.noted() > since {
+            true => self.faults.0.borrow_mut().pop().map_or(Ok(()), Err),
+            false => Ok(()),
+        }
+    }
+
+    /// The faults that were noted since there were so many.
+    pub(crate) fn noted_since(&self, count: usize) -> Vec<ConfigError> {
+        let mut faults = self.faults.0.borrow_mut();
+        let count = count.min(faults.len());
+        faults.split_off(count)
     }
 
     pub(crate) fn at(&self, offset: usize) -> Self {
@@ -184,6 +240,7 @@ impl<'a> Place<'a> {
     }
 
     pub(crate) fn strings(&self, node: &Node) -> Result<Vec<String>, ConfigError> {
-        self.array(node)?.map(|(place, item)| place.string(item)).collect()
+        let items = self.array(node)?;
+        Ok(items.filter_map(|(place, item)| place.note(place.string(item))).collect())
     }
 }

@@ -67,7 +67,10 @@ pub enum GrantKind {
 
 impl OAuthConfig {
     pub(crate) fn scopes(&mut self, node: &Node, place: &Place<'_>) -> Result<(), ConfigError> {
-        let scopes = Scopes::from_tokens(place.strings(node)?);
+        let before = place.noted();
+        let tokens = place.strings(node)?;
+        place.whole(before)?;
+        let scopes = Scopes::from_tokens(tokens);
         self.scopes = Some(scopes.map_err(|fault| place.fault(fault.to_string()))?);
         Ok(())
     }
@@ -116,9 +119,7 @@ impl OAuthConfig {
     }
 
     pub(crate) fn table(&mut self, node: &Node, place: &Place<'_>) -> Result<(), ConfigError> {
-        for (name, value) in place.table(node)? {
-            self.take(&name.text, value, &place.member(name))?;
-        }
+        place.all(node, |key, value, place| self.take(key, value, place))?;
         match self.misfit() {
             Some(misfit) => Err(place.misfit(node, misfit)),
             None => Ok(()),

@@ -151,11 +151,13 @@ pub(crate) fn read(name: &str, node: &Node, place: &Place<'_>) -> Result<Read, C
         names: Vec::new(),
     };
     let mut given = Vec::new();
+    let before = place.noted();
     for (key, value) in place.table(node)? {
         let place = place.member(key);
-        settings.take(&key.text, value, &place)?;
+        place.note(settings.take(&key.text, value, &place));
         given.push((key.text.as_str(), place));
     }
+    place.whole(before)?;
     settings.check(|key| {
         let found = given.iter().find(|(given, _)| *given == key);
         found.map_or_else(|| place.clone(), |(_, place)| place.clone())
@@ -173,8 +175,9 @@ impl EnvironmentSettings {
                     ),
                     ..fault
                 })?;
-                let words = words.map(|(place, item)| template(place.string(item)?, &place));
-                self.command = words.collect::<Result<_, _>>()?;
+                let word = |place: &Place<'_>, item| template(place.string(item)?, place);
+                let words = words.filter_map(|(place, item)| place.note(word(&place, item)));
+                self.command = words.collect();
             }
             "quoting" => {
                 self.quoting = match place.string(node)?.as_str() {
@@ -192,13 +195,16 @@ impl EnvironmentSettings {
             "env" => {
                 for (name, value) in place.table(node)? {
                     let place = place.member(name);
-                    let value = template(place.string(value)?, &place)?;
-                    self.env.insert(variable_name(&name.text, &place)?, value);
+                    let value = place.string(value).and_then(|text| template(text, &place));
+                    let name = place.note(variable_name(&name.text, &place));
+                    self.env.extend(name.zip(place.note(value)));
                 }
             }
             "env_vars" => self.env_vars = forwarded(node, place)?,
             "forward_env" => {
+                let before = place.noted();
                 self.forward_env = place.strings(node)?;
+                place.whole(before)?;
                 if !self.forward_env.iter().any(|word| word.contains(NAME)) {
                     return Err(place.fault(format!("should have `{NAME}` in one of its words")));
                 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use plenipo_connect::{RestartPolicy, ShutdownPolicy};
 
 use crate::error::ConfigError;
+use crate::limits::Limits;
 use crate::node::{Node, Place, Value};
 use crate::template::is_variable;
 
@@ -38,9 +39,9 @@ pub(crate) fn milliseconds(node: &Node, place: &Place<'_>) -> Result<Duration, C
         .ok_or_else(|| place.fault("should be a number of milliseconds above 0 and below 30 days"))
 }
 
-/// A limit of messages: at least what a server needs to introduce itself.
+/// A limit of messages.
 pub(crate) fn bytes(node: &Node, place: &Place<'_>) -> Result<usize, ConfigError> {
-    within(64 * 1024..=1024 * 1024 * 1024, "a number of bytes", (node, place))
+    within(Limits::MESSAGE_BYTES, "a number of bytes", (node, place))
 }
 
 /// A limit of what is read only to be shown, or to find an error in.
@@ -127,32 +128,30 @@ pub(crate) fn looked_up(name: &str, place: &Place<'_>) -> Result<String, ConfigE
 
 /// `env_vars`: names, or tables with a name and where it is looked up.
 pub(crate) fn forwarded(node: &Node, place: &Place<'_>) -> Result<Vec<String>, ConfigError> {
-    let mut names = Vec::new();
-    for (place, item) in place.array(node)? {
-        let table = match &item.value {
-            Value::Text(name) => {
-                names.push(looked_up(name, &place)?);
-                continue;
-            }
-            Value::Table(table) => table,
-            other => return Err(place.wrong_type("a name or a table {name, source}", other)),
-        };
-        let mut name = None;
-        for (key, value) in table {
-            let place = place.member(key);
-            match key.text.as_str() {
-                "name" => name = Some(looked_up(&place.string(value)?, &place)?),
-                "source" => match place.string(value)?.as_str() {
-                    "local" => {}
-                    "remote" => return Err(place.fault("is `remote`, but this server is local")),
-                    _ => return Err(place.fault("should be `local` or `remote`")),
-                },
-                unknown => {
-                    return Err(place.unknown_key(unknown, ["name", "source"].into_iter()));
-                }
+    let items = place.array(node)?;
+    Ok(items.filter_map(|(place, item)| place.note(forwarded_one(item, &place))).collect())
+}
+
+fn forwarded_one(item: &Node, place: &Place<'_>) -> Result<String, ConfigError> {
+    let table = match &item.value {
+        Value::Text(name) => return looked_up(name, place),
+        Value::Table(table) => table,
+        other => return Err(place.wrong_type("a name or a table {name, source}", other)),
+    };
+    let mut name = None;
+    for (key, value) in table {
+        let place = place.member(key);
+        match key.text.as_str() {
+            "name" => name = Some(looked_up(&place.string(value)?, &place)?),
+            "source" => match place.string(value)?.as_str() {
+                "local" => {}
+                "remote" => return Err(place.fault("is `remote`, but this server is local")),
+                _ => return Err(place.fault("should be `local` or `remote`")),
+            },
+            unknown => {
+                return Err(place.unknown_key(unknown, ["name", "source"].into_iter()));
             }
         }
-        names.push(name.ok_or_else(|| place.fault("has no `name`"))?);
     }
-    Ok(names)
+    name.ok_or_else(|| place.fault("has no `name`"))
 }

@@ -164,6 +164,12 @@ pub enum TokenError {
         /// Resource and issuer.
         credential: String,
     },
+    /// The access token is refused though its time is not known to be over, and there is no refresh token that is any good.
+    #[error("the sign-in to {credential} is not accepted any more")]
+    NotAccepted {
+        /// Resource and issuer.
+        credential: String,
+    },
     /// Somebody signed in or out since.
     #[error("the credentials for {credential} changed since the connection was made")]
     Changed {
@@ -255,6 +261,7 @@ impl StoreError {
             | StoreFault::Misplaced
             | StoreFault::NotSealed
             | StoreFault::TooLong => Some(format!("remove {place} and sign in again")),
+            StoreFault::NotAFile => Some(format!("remove {place}")),
             StoreFault::Format { .. } => {
                 Some("use the version that wrote it, or sign in again".to_owned())
             }
@@ -271,7 +278,9 @@ impl TokenError {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::NotSignedIn { .. } | Self::Expired { .. } => ErrorKind::SignIn,
+            Self::NotSignedIn { .. } | Self::Expired { .. } | Self::NotAccepted { .. } => {
+                ErrorKind::SignIn
+            }
             Self::Changed { .. } => ErrorKind::Changed,
             Self::Store { source, .. } => source.kind(),
             Self::Refresh { source, .. } => match source.kind() {
@@ -290,7 +299,7 @@ impl TokenError {
             Self::Store { source, .. } => source.hint(),
             Self::Refresh { source, .. } => source.hint(),
             Self::Changed { .. } => Some("connect to the server again".to_owned()),
-            Self::NotSignedIn { .. } | Self::Expired { .. } => None,
+            Self::NotSignedIn { .. } | Self::Expired { .. } | Self::NotAccepted { .. } => None,
         }
     }
 }

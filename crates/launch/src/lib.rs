@@ -74,7 +74,7 @@ pub use rung::{Rung, RungAttempt};
 #[cfg(all(target_os = "linux", any(target_env = "musl", test)))]
 pub use sys::Allocator;
 #[cfg(target_os = "linux")]
-pub use sys::{outlive_job, resolve_without_modules};
+pub use sys::{outlive_job, output_was_closed, resolve_without_modules};
 
 /// Where a command whose network is limited finds the proxy: this port of its own 127.0.0.1.
 pub const PROXY_PORT: u16 = 3128;

@@ -16,6 +16,7 @@ mod network;
 mod notify;
 mod signal;
 mod spawn;
+mod standard;
 
 #[cfg(any(target_env = "musl", test))]
 pub use allocator::Allocator;
@@ -34,3 +35,4 @@ pub(crate) use signal::{
     wait_for_signal,
 };
 pub(crate) use spawn::{spawn, spawn_in_terminal};
+pub use standard::output_was_closed;

@@ -3,12 +3,13 @@
 //! Each answer has to carry its question's token. Counted are answers that are lost (none within a
 //! minute although the server lives) or crossed, processes and descriptors that are left at the end, and
 //! memory after a warm-up. One line each on stdout; the exit code is 1 when one of them is not as it has
-//! to be.
+//! to be, when fewer calls were made than wanted, or when some of the bad manners was not met over stdio and HTTP each.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write as _};
 use std::process::Stdio;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use plenipo_connect::{
@@ -25,6 +26,13 @@ const WORKERS: u64 = 4;
 /// No machine is so busy that an answer takes this long.
 const PATIENCE: Duration = Duration::from_secs(60);
 const SAMPLE: Duration = Duration::from_secs(2);
+/// So many calls meet everything, whatever the seed.
+const MEETS_ALL: u64 = 5_000;
+/// What a server does that still answers.
+const ANSWERING: [&str; 7] = ["plain", "later", "dribble", "noise", "storm", "progress", "double"];
+/// What has to have been met otherwise, over each transport.
+const MET: [&str; 4] = ["changed", "cancelled", "timed-out", "server-ended"];
+const TRANSPORTS: [&str; 2] = ["stdio", "http"];
 
 /// Servers behind a URL, all of one process.
 struct Remote {
@@ -52,6 +60,39 @@ struct Counts {
     timed_out: AtomicU64,
     refused: AtomicU64,
     other: AtomicU64,
+    killed: AtomicU64,
+    met: Mutex<BTreeMap<(&'static str, &'static str), u64>>,
+}
+
+impl Counts {
+    fn meet(&self, transport: &'static str, what: &'static str) {
+        let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
+        *met.entry((transport, what)).or_default() += 1;
+    }
+
+    fn times(&self, transport: &'static str, what: &'static str) -> u64 {
+        let met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
+        met.get(&(transport, what)).copied().unwrap_or_default()
+    }
+
+    /// What was not met, of all that a long soak is for.
+    fn missed(&self) -> Vec<String> {
+        let met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
+        let wanted = TRANSPORTS.iter().flat_map(|transport| {
+            ANSWERING.iter().chain(&MET).map(move |what| (*transport, *what))
+        });
+        let missed = wanted.filter(|wanted| !met.contains_key(wanted));
+        let mut missed: Vec<String> =
+            missed.map(|(transport, what)| format!("{what} over {transport}")).collect();
+        if self.killed.load(Ordering::Relaxed) == 0 {
+            missed.push("killed".to_owned());
+        }
+        missed
+    }
+}
+
+fn transport(number: u64) -> &'static str {
+    if number % 4 < 2 { "stdio" } else { "http" }
 }
 
 /// xorshift64*: the same seed gives the same choices, though not the same timing.
@@ -114,15 +155,15 @@ impl Soak {
         let end = Instant::now() + Duration::from_secs(soak.seconds);
         let (mut work, mut watching) = (tokio::task::JoinSet::new(), tokio::task::JoinSet::new());
         for (server, number) in open.iter().zip(0..) {
-            watching.spawn(watch(server.clone()));
+            watching.spawn(watch(server.clone(), Arc::clone(&counts), transport(number)));
             for worker in 0..WORKERS {
                 let choices =
                     Choices(soak.seed ^ (number * WORKERS + worker + 1).wrapping_mul(0x9E37_79B9));
                 let (soak, counts) = (Arc::clone(&soak), Arc::clone(&counts));
-                work.spawn(soak.work(server.clone(), counts, choices, end));
+                work.spawn(soak.work((server.clone(), transport(number)), counts, choices, end));
             }
         }
-        let killer = tokio::spawn(Arc::clone(&soak).kill(end));
+        let killer = tokio::spawn(Arc::clone(&soak).kill(Arc::clone(&counts), end));
         let memory = remember(end, &counts).await;
         while work.join_next().await.is_some() {}
         killer.abort();
@@ -142,7 +183,7 @@ impl Soak {
     /// Every second one is modern, and two of four are behind a URL.
     async fn start(self: Arc<Self>, number: u64, port: u16) -> Result<Server, Failure> {
         let modern = number.is_multiple_of(2);
-        let endpoint = if number % 4 < 2 {
+        let endpoint = if transport(number) == "stdio" {
             let mut command = StdioCommand::new(&self.program);
             if modern {
                 command.args(["modern"]);
@@ -165,24 +206,25 @@ impl Soak {
     /// One call after the other, at the pace that makes all of them in the time there is.
     async fn work(
         self: Arc<Self>,
-        server: Server,
+        (server, transport): (Server, &'static str),
         counts: Arc<Counts>,
         mut choices: Choices,
         end: Instant,
     ) {
         let workers = self.servers * WORKERS;
-        let pause =
-            Duration::from_secs_f64((self.seconds * workers) as f64 / self.calls.max(1) as f64);
+        // A little faster: some calls take longer than their turn.
+        let pause = (self.seconds * workers) as f64 / self.calls.max(1) as f64;
+        let pause = Duration::from_secs_f64(pause * 0.9);
         tokio::time::sleep(pause.mul_f64(choices.next(1000) as f64 / 1000.0)).await;
         while Instant::now() < end {
             let next = Instant::now() + pause;
-            one_call(&server, &counts, &mut choices).await;
+            one_call((&server, transport), &counts, &mut choices).await;
             tokio::time::sleep_until(next.min(end).into()).await;
         }
     }
 
     /// Ends one server each second from outside.
-    async fn kill(self: Arc<Self>, end: Instant) {
+    async fn kill(self: Arc<Self>, counts: Arc<Counts>, end: Instant) {
         let mut choices = Choices(self.seed | 1);
         while Instant::now() < end {
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -191,8 +233,8 @@ impl Soak {
             if let Some(pid) =
                 running.get(chosen).and_then(|pid| rustix::process::Pid::from_raw(*pid))
             {
-                rustix::process::kill_process(pid, rustix::process::Signal::KILL)
-                    .unwrap_or_default();
+                let killed = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+                counts.killed.fetch_add(killed.is_ok().into(), Ordering::Relaxed);
             }
         }
     }
@@ -209,7 +251,7 @@ impl Soak {
         );
         let flat = late <= warm + warm / 10 + 2048;
         say(&format!(
-            "calls={} right={} crossed={} lost={} server-ended={} cancelled={} timed-out={} refused={} other={}",
+            "calls={} right={} crossed={} lost={} server-ended={} cancelled={} timed-out={} refused={} other={} killed={}",
             read(&counts.calls),
             read(&counts.right),
             read(&counts.crossed),
@@ -219,12 +261,24 @@ impl Soak {
             read(&counts.timed_out),
             read(&counts.refused),
             read(&counts.other),
+            read(&counts.killed),
+        ));
+        let missed = if self.calls < MEETS_ALL { Vec::new() } else { counts.missed() };
+        let enough = read(&counts.calls) >= self.calls;
+        say(&format!(
+            "calls-wanted={} changes-heard={} missed={missed:?}",
+            self.calls,
+            TRANSPORTS.map(|transport| counts.times(transport, "changed").to_string()).join("+"),
         ));
         say(&format!(
-            "processes-left={left} descriptors-leaked={leaked} rss-warm={warm}KiB rss-late={late}KiB"
+            "processes-left={left} descriptors-leaked={leaked} rss-warm={warm}KiB rss-late={late}KiB flat={flat}"
         ));
-        let bad = read(&counts.crossed) + read(&counts.lost) + read(&counts.other);
-        bad == 0 && left == 0 && leaked == 0 && flat && read(&counts.right) > 0
+        let bad = [&counts.crossed, &counts.lost, &counts.other].map(read).iter().sum::<u64>();
+        let good =
+            [&counts.right, &counts.ended, &counts.cancelled, &counts.timed_out, &counts.refused];
+        // Each call has come to one end.
+        let bad = bad + read(&counts.calls).abs_diff(bad + good.map(read).iter().sum::<u64>());
+        bad == 0 && left == 0 && leaked == 0 && flat && enough && missed.is_empty()
     }
 }
 
@@ -246,9 +300,10 @@ impl Remote {
 }
 
 /// Follows the server's changes, and lists again when told.
-async fn watch(server: Server) {
+async fn watch(server: Server, counts: Arc<Counts>, transport: &'static str) {
     let Ok(mut subscription) = server.subscribe(ChangeFilter::tools()).await else { return };
     while subscription.next().await.is_some() {
+        counts.meet(transport, "changed");
         if let Ok(connection) = server.connection().await {
             // A server that was just killed lists nothing; the next change tells again.
             connection.catalog().await.ok();
@@ -256,7 +311,11 @@ async fn watch(server: Server) {
     }
 }
 
-async fn one_call(server: &Server, counts: &Counts, choices: &mut Choices) {
+async fn one_call(
+    (server, transport): (&Server, &'static str),
+    counts: &Counts,
+    choices: &mut Choices,
+) {
     let manner = match choices.next(1000) {
         0..250 => "plain",
         250..600 => "later",
@@ -292,28 +351,32 @@ async fn one_call(server: &Server, counts: &Counts, choices: &mut Choices) {
         }
     })
     .0;
-    let counter = match outcome {
+    let (counter, met) = match outcome {
         Ok(outcome) => {
             let view = outcome.view();
             let said = view.as_ref().ok().and_then(|view| match view.content.first() {
                 Some(ContentBlock::Text(text)) => Some(text.to_string()),
                 _ => None,
             });
-            if said.as_deref() == Some(&token) { &counts.right } else { &counts.crossed }
+            match said.as_deref() == Some(&token) {
+                true => (&counts.right, manner),
+                false => (&counts.crossed, "crossed"),
+            }
         }
         Err(error) => match (error.kind(), error.fault()) {
-            (ErrorKind::Cancelled, _) if cancels => &counts.cancelled,
-            (ErrorKind::Timeout, _) if manner == "deaf" => &counts.timed_out,
-            (ErrorKind::Timeout, _) if server.generation() == generation => &counts.lost,
-            (ErrorKind::Transport, Fault::EndsTooOften { .. }) => &counts.refused,
-            (ErrorKind::Transport, _) => &counts.ended,
+            (ErrorKind::Cancelled, _) if cancels => (&counts.cancelled, "cancelled"),
+            (ErrorKind::Timeout, _) if manner == "deaf" => (&counts.timed_out, "timed-out"),
+            (ErrorKind::Timeout, _) if server.generation() == generation => (&counts.lost, "lost"),
+            (ErrorKind::Transport, Fault::EndsTooOften { .. }) => (&counts.refused, "refused"),
+            (ErrorKind::Transport, _) => (&counts.ended, "server-ended"),
             _ => {
                 say(&format!("unexpected: {error}"));
-                &counts.other
+                (&counts.other, "other")
             }
         },
     };
     counter.fetch_add(1, Ordering::Relaxed);
+    counts.meet(transport, met);
 }
 
 /// Resident memory in KiB, every few seconds.

@@ -70,7 +70,7 @@ impl Rendered {
 
     /// Prints it; the reader of stdout may take its time.
     pub(super) fn print(self) -> Result<(), Failure> {
-        let mut stdout = terminal::Output::new();
+        let mut stdout = terminal::Output::begin();
         let result = self.outcome.result().get();
         let printed = self.pieces.iter().try_for_each(|piece| match piece {
             Piece::Own(text) => stdout.write(text),

@@ -1,5 +1,4 @@
-//! `plenipo config check`: the faults of every file at once, whether or not the rest can be used; the first of each
-//! server, of each environment and of the rest of each file.
+//! `plenipo config check`: the faults of every file at once, whether or not the rest can be used.
 
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -7,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use plenipo_config::ConfigError;
-use plenipo_config::{Config, Defined, Format, Origin, ServerState, parse};
+use plenipo_config::{Config, Defined, Format, Origin, ServerState};
 use plenipo_policy::{ConfigErrorKind as ErrorKind, PermissionTables, parse_permissions};
 use serde_json::{Value, json};
 
@@ -16,6 +15,7 @@ use crate::arguments::Global;
 use crate::env;
 use crate::failure::{Code, Failure};
 use crate::settings::{MANAGED, Project, ProjectFile, Settings, defined, read};
+use crate::terminal::line;
 
 #[derive(Default)]
 struct Findings {
@@ -26,7 +26,7 @@ struct Findings {
     /// Profiles of the files so far, those of the stronger ones first.
     tables: PermissionTables,
     /// The files so far whose faults are told when all are read.
-    configs: Vec<(Config, String)>,
+    configs: Vec<(Config, Vec<ConfigError>, String)>,
 }
 
 struct Finding {
@@ -123,38 +123,38 @@ impl Findings {
             Err(error) => return self.faults.push(Finding::new(&name, &error.to_string())),
         };
         self.files.push(name.clone());
-        match parse(&text, &name, origin) {
-            Ok(config) => {
-                self.notes.extend(open_to_others(path, &config));
-                self.configs.push((config, name));
-            }
-            Err(fault) => self.faults.push((&fault).into()),
-        }
+        let (config, faults) = plenipo_config::check(&text, &name, origin);
+        self.notes.extend(open_to_others(path, &config));
+        self.configs.push((config, faults, name));
     }
 
     /// The files that were read, now that everything is known that they may name; `others` are files beside them.
     fn judge<'a>(&mut self, others: impl IntoIterator<Item = (&'a Path, &'a Config)>) {
         let configs = std::mem::take(&mut self.configs);
         let others = others.into_iter().map(|(_, config)| config);
-        let all: Vec<&Config> = configs.iter().map(|(config, _)| config).chain(others).collect();
+        let all: Vec<&Config> = configs.iter().map(|(config, ..)| config).chain(others).collect();
         let named = |config: &&Config| parse_permissions(config.permissions_source()?, "").ok();
         let tables =
             all.iter().filter_map(named).fold(PermissionTables::default(), PermissionTables::or);
         let defined = defined(&tables, all);
-        for (config, name) in configs {
-            self.config(config.clone(), &defined);
+        for (config, faults, name) in configs {
+            self.config(config.clone(), faults, &defined);
             self.permissions(&config, &name);
         }
     }
 
-    fn config(&mut self, mut config: Config, defined: &Defined) {
-        let names = config.check_names(defined);
+    /// `faults` are those that can be seen in the file alone; here are those of the names in it.
+    fn config(&mut self, mut config: Config, mut faults: Vec<ConfigError>, defined: &Defined) {
+        faults.extend(config.check_names(defined));
         let servers = config.servers.values().filter_map(|server| server.as_ref().err());
         let environments = config.environments.values().filter_map(|it| it.as_ref().err());
-        let faults = config.refused.iter().chain(servers).chain(environments).chain(&names);
-        let mut faults: Vec<&ConfigError> = faults.collect();
+        for fault in servers.chain(environments) {
+            if !faults.contains(fault) {
+                faults.push(fault.clone());
+            }
+        }
         faults.sort_by_key(|fault| fault.line);
-        self.faults.extend(faults.into_iter().map(Finding::from));
+        self.faults.extend(faults.iter().map(Finding::from));
         self.notes.extend(config.warnings.iter().map(Finding::from));
         for (name, server) in &config.servers {
             let Ok(server) = server else { continue };
@@ -207,9 +207,14 @@ impl Findings {
         let name = file.path.display().to_string();
         self.files.push(name.clone());
         let tables = settings.permissions().unwrap_or_else(|_| PermissionTables::default());
+        let text = String::from_utf8_lossy(&file.content).into_owned();
+        let faults = plenipo_config::check(&text, &name, Origin::Project).1;
         let project = match Project::judge(file, &settings.taken(), &tables) {
             Ok(project) => project,
-            Err(failure) => return self.faults.push(Finding::new(&name, failure.message())),
+            Err(failure) if faults.is_empty() => {
+                return self.faults.push(Finding::new(&name, failure.message()));
+            }
+            Err(_) => return self.faults.extend(faults.iter().map(Finding::from)),
         };
         match project.as_written() {
             Ok(config) => {
@@ -217,10 +222,11 @@ impl Findings {
                 let tables =
                     settings.permissions().unwrap_or_default().or(project.permissions.clone());
                 let stronger = settings.layers().map(|(_, config)| config);
-                self.config(config.clone(), &defined(&tables, stronger));
+                self.config(config.clone(), faults, &defined(&tables, stronger));
                 self.permissions(config, &name);
             }
-            Err(fault) => return self.faults.push((&fault).into()),
+            Err(fault) if faults.is_empty() => return self.faults.push((&fault).into()),
+            Err(_) => return self.faults.extend(faults.iter().map(Finding::from)),
         }
         self.faults.extend(project.refused.iter().map(|(_, fault)| Finding::from(fault)));
         // Where the limit itself has a fault, that one is in the list.
@@ -246,9 +252,9 @@ impl Findings {
         let mut text = String::new();
         for (label, findings) in [("fault", &self.faults), ("note ", &self.notes)] {
             for finding in findings {
-                text.extend([format!("{label} {}\n", finding.text)]);
+                text.extend([format!("{label} {}\n", line(&finding.text))]);
                 if let Some(hint) = &finding.hint {
-                    text.extend([format!("      hint: {hint}\n")]);
+                    text.extend([format!("      hint: {}\n", line(hint))]);
                 }
             }
         }
@@ -261,6 +267,6 @@ impl Findings {
             1 => "1 fault".to_owned(),
             many => format!("{many} faults"),
         };
-        print(&format!("{text}{count} in {files}\n"))
+        print(&format!("{text}{count} in {}\n", line(&files)))
     }
 }

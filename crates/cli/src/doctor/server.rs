@@ -21,7 +21,7 @@ use crate::person::Person;
 use crate::reach::{Host, Reachable};
 use crate::serve::run_to_end;
 use crate::settings::Settings;
-use crate::{authority, call, confined, env, terminal, tools};
+use crate::{authority, call, confined, env, proxies, terminal, tools};
 
 /// A server that is tried, and what is called.
 struct Patient<'a> {
@@ -46,6 +46,13 @@ pub(super) fn run(
     let settings = Settings::load(global.config.as_deref())?;
     let server = tools::reachable(&settings, name)?.unconfined();
     check(&settings, &server)?;
+    let dropped = proxies::dropped(&server);
+    if !dropped.is_empty() {
+        let (told, key) = (proxies::told(&dropped), proxies::key(&dropped));
+        terminal::warn(&format!(
+            "{told}, and not passed on to `{name}`: write {key} in its table if it needs a proxy"
+        ));
+    }
     let keeper = server.start_keeper();
     let inputs = Inputs::of_pairs(&arguments.pairs)?;
     let patient = Patient { settings: &settings, server, arguments, inputs };

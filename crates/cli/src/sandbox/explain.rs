@@ -1,12 +1,12 @@
 //! `plenipo sandbox --explain`: what a sandbox enforces, for a person or as the report.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use plenipo_launch::{EnforcementReport, LaunchError, LayerState, RungAttempt};
 
-use crate::failure::{Code, Failure};
+use crate::failure::Failure;
+use crate::terminal;
 
 /// Prints the report.
 pub(super) fn show(report: &EnforcementReport, json: bool) -> ExitCode {
@@ -21,12 +21,7 @@ pub(super) fn show_refusal(error: &LaunchError, json: bool) {
 }
 
 fn print(text: &str) -> ExitCode {
-    match std::io::stdout().lock().write_all(text.as_bytes()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            Failure::new(Code::Transport, format!("failed to write to stdout: {error}")).report()
-        }
-    }
+    terminal::print(text).map_or_else(Failure::report, |()| ExitCode::SUCCESS)
 }
 
 fn for_a_person(report: &EnforcementReport) -> String {

@@ -1,7 +1,7 @@
 //! `plenipo auth status`: who is signed in where; never a secret.
 
 use std::process::ExitCode;
-use std::time::UNIX_EPOCH;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use plenipo_config::{StartContext, TransportSettings};
 use plenipo_connect::oauth::OAuthSettings;
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::{from_now, store_failed};
 use crate::arguments::Global;
-use crate::failure::{Failure, with_sources};
+use crate::failure::{Code, Failure, with_sources};
 use crate::settings::Settings;
 use crate::{credentials, env, terminal};
 
@@ -52,7 +52,16 @@ pub(crate) fn run(global: &Global) -> Result<ExitCode, Failure> {
             terminal::print_lines(&lines)?;
         }
     }
-    Ok(ExitCode::SUCCESS)
+    let is_lost = !survey.unread.is_empty() || rows.iter().any(Row::is_over);
+    Ok(if is_lost { Code::SignIn.into() } else { ExitCode::SUCCESS })
+}
+
+impl Row {
+    /// Whether nothing but a sign-in makes a token of it.
+    fn is_over(&self) -> bool {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        !self.refreshable && self.expires_at.is_some_and(|ends| ends <= now)
+    }
 }
 
 /// The kind of store, where it is, and whether who reads it there reads tokens.
@@ -163,7 +172,11 @@ fn lines(rows: &[Row], unread: &[Unread]) -> Vec<String> {
         let expiry = row.expires_at.map_or("unknown".to_owned(), |at| {
             from_now(UNIX_EPOCH + std::time::Duration::from_secs(at))
         });
-        let refreshed = if row.refreshable { ", then refreshed" } else { "" };
+        let refreshed = match row.refreshable {
+            true => ", then refreshed",
+            false if row.is_over() => ": sign in again",
+            false => "",
+        };
         tell("expires", &format!("{expiry}{refreshed}"));
         tell("kept in", &row.store);
     }

@@ -436,7 +436,7 @@ fn a_large_result_is_whole_and_one_over_the_limit_names_it() {
     assert!(answer["result"]["content"][0]["text"] == expected);
     assert_eq!((&answer["tool"], &answer["is_error"]), (&json!("big"), &json!(false)));
     let refused = call(&bench, &config, &["big.big"]);
-    refused.expect(3);
+    refused.expect(4);
     assert!(refused.stderr.contains("16777216"), "{}", refused.stderr);
     assert!(refused.stderr.contains("--max-message-size"), "{}", refused.stderr);
     call(&bench, &config, &["big.big", "--max-message-size", "1MB"]).expect(2);

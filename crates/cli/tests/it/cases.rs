@@ -47,7 +47,7 @@ fn split_utf8_big_lines_and_bad_bytes_lose_nothing() {
     assert_eq!(bad.stdout, "after bad bytes\n");
     let small =
         bench.run(["call", "--config", &config, "case.big", "--max-message-size", "100000"]);
-    small.expect(3);
+    small.expect(4);
     assert!(small.stderr.contains("100000"), "{}", small.stderr);
 }
 

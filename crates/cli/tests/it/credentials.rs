@@ -7,7 +7,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use plenipo_connect::HttpClientOptions;
 use plenipo_credentials::{
@@ -315,7 +315,7 @@ fn junk_in_the_store_is_said_and_stops_nothing() {
     let run = |words: &[&str]| bench.run([&["--config", &config], words].concat());
     assert_eq!(run(&["call", "notes.hi"]).expect(0).stdout, "hi\n");
     let status = run(&["auth", "status", "--json"]);
-    let rows: Value = serde_json::from_str(&status.expect(0).stdout).unwrap();
+    let rows: Value = serde_json::from_str(&status.expect(5).stdout).unwrap();
     assert_eq!(rows.as_array().unwrap().len(), 1);
     assert!(status.stderr.contains("notes.txt is no credential"), "{}", status.stderr);
     assert!(
@@ -371,7 +371,7 @@ fn a_credential_that_others_could_have_read_stops_its_own_server_only() {
     }
     assert!(fs::read_to_string(&own).unwrap().contains("access_token"), "the control: it was left");
     let status = run(&["auth", "status"]);
-    assert!(status.expect(0).stdout.contains("it has mode 0644"), "{}", status.stdout);
+    assert!(status.expect(5).stdout.contains("it has mode 0644"), "{}", status.stdout);
     assert!(!status.stdout.contains("nobody is signed in"), "{}", status.stdout);
 
     // Another server's matters to nobody else: sign-in, call and sign-out go on, and it is said.
@@ -452,8 +452,8 @@ fn a_credential_under_another_name_is_not_left_behind_in_silence() {
         assert_eq!(ran.stderr.contains("signed out of `notes`"), second, "{}", ran.stderr);
         assert!(moved.exists(), "the control: it is for its owner to look at");
         let status = run(&["auth", "status"]);
-        assert!(status.expect(0).stdout.contains("not used"), "{}", status.stdout);
-        assert_eq!(run(&["auth", "status", "--json"]).expect(0).stdout, "[]\n");
+        assert!(status.expect(5).stdout.contains("not used"), "{}", status.stdout);
+        assert_eq!(run(&["auth", "status", "--json"]).expect(5).stdout, "[]\n");
     }
     fs::remove_file(&moved).unwrap();
     let ran = run(&["logout", "notes"]);
@@ -564,6 +564,10 @@ fn a_list_of_tools_on_a_terminal_offers_the_sign_in_too() {
 }
 
 fn keep(bench: &Bench, mcp: &str, subject: &str) {
+    keep_until(bench, mcp, subject, None);
+}
+
+fn keep_until(bench: &Bench, mcp: &str, subject: &str, end: Option<SystemTime>) {
     let issuer = Issuer::parse(mcp.trim_end_matches("/mcp")).unwrap();
     let key = CredentialKey::new(issuer, ResourceId::parse(mcp).unwrap(), "client-1");
     let key = key.with_subject(Some(subject.to_owned()));
@@ -571,8 +575,25 @@ fn keep(bench: &Bench, mcp: &str, subject: &str) {
     let token = TokenResponse::new(Secret::new(format!("token-of-{subject}")), TokenType::Bearer);
     let mut grant = Grant::new(client, token, None, SystemTime::now());
     grant.account = Some(format!("{subject}@example.com"));
+    grant.expires_at = end;
     let store = FileStore::new(directory(bench));
     Vault::new(Arc::new(store)).sign_in(&key, grant).unwrap();
+}
+
+#[test]
+fn the_status_says_by_its_exit_code_that_a_sign_in_is_over() {
+    let bench = Bench::new();
+    let mcp = "http://127.0.0.1:1/mcp";
+    let hour = Duration::from_secs(3600);
+    bench.run(["auth", "status"]).expect(0);
+    keep(&bench, mcp, "ada");
+    keep_until(&bench, mcp, "bob", Some(SystemTime::now() + hour));
+    let ran = bench.run(["auth", "status"]);
+    assert!(!ran.expect(0).stdout.contains("sign in again"), "{}", ran.stdout);
+    keep_until(&bench, mcp, "cyd", Some(SystemTime::now() - hour));
+    let ran = bench.run(["auth", "status"]);
+    assert!(ran.expect(5).stdout.contains("60 min ago: sign in again"), "{}", ran.stdout);
+    bench.run(["auth", "status", "--json"]).expect(5);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Bench, Ran, as_each_user};
+use crate::support::{Bench, Ran, as_each_user, python};
 
 #[test]
 fn says_which_rung_and_launcher() {
@@ -35,4 +35,40 @@ fn names_a_fix_for_a_launcher_that_others_can_replace() {
         "{}",
         ran.stdout
     );
+}
+
+#[test]
+fn d60_proxies_that_a_server_does_not_get_are_told() {
+    let Some(python) = python() else { return };
+    let bench = Bench::new();
+    let config = bench.configuration(&format!(
+        "[mcp_servers.bare]\ncommand = {python:?}\nargs = [\"-c\", \"raise SystemExit(3)\"]\n\
+         [mcp_servers.full]\ncommand = {python:?}\nenv_vars = [\"https_proxy\", \"NO_PROXY\"]\n\
+         [mcp_servers.away]\nurl = \"http://127.0.0.1:1/mcp\"\n"
+    ));
+    let run = |words: &[&str], proxies: &[(&str, &str)]| {
+        let mut command = bench.command([&["--config", &config], words].concat());
+        Ran::of(command.envs(proxies.iter().copied()).output().unwrap())
+    };
+    let set = [("HTTPS_PROXY", "http://ada:s3cr3t@proxy.example:3128"), ("NO_PROXY", "localhost")];
+    let ran = run(&["doctor", "--json"], &set);
+    let findings: Vec<Value> = serde_json::from_str(&ran.expect(0).stdout).unwrap();
+    let found: Vec<_> = findings.iter().filter(|finding| finding["subject"] == "proxy").collect();
+    assert_eq!(found.len(), 1, "{findings:?}");
+    assert_eq!(found[0]["verdict"], "note");
+    assert_eq!(found[0]["text"], "HTTPS_PROXY, NO_PROXY are set here, and not passed on to `bare`");
+    let fix = found[0]["fix"].as_str().unwrap();
+    assert!(fix.starts_with("env_vars = [\"HTTPS_PROXY\", \"NO_PROXY\"]"), "{fix}");
+    for words in [&["tools", "bare"][..], &["call", "bare.x"]] {
+        let failed = run(words, &set);
+        failed.expect(3);
+        let hint = "write env_vars = [\"HTTPS_PROXY\", \"NO_PROXY\"] in its table";
+        assert!(failed.stderr.contains(hint), "{}", failed.stderr);
+        assert!(!failed.stderr.contains("s3cr3t"), "{}", failed.stderr);
+        assert!(!run(words, &[]).expect(3).stderr.contains("PROXY"), "the control");
+    }
+    for proxies in [&[][..], &[("NO_PROXY", "localhost")], &[("HTTPS_PROXY", "")]] {
+        let ran = run(&["doctor", "--json"], proxies);
+        assert!(!ran.expect(0).stdout.contains("\"proxy\""), "{proxies:?}: {}", ran.stdout);
+    }
 }

@@ -26,6 +26,7 @@ mod interrupt;
 mod layers;
 mod limited;
 mod names;
+mod output;
 mod peers;
 mod person;
 mod proposed;

@@ -360,3 +360,115 @@ fn limits_and_the_restart_policy_reach_the_connection() {
     assert_eq!(off.tool_total_timeout, None);
     assert_eq!(off.restart, plenipo_connect::RestartPolicy::OnFailure);
 }
+
+#[test]
+fn every_fault_is_told_and_none_that_only_follows_from_another() {
+    let text = r#"
+launcher = "relative"
+nonsense = 1
+[sandbox]
+minimum_rung = "none"
+deny_glob = "x"
+[environments.away]
+command = ["docker", 7, false]
+quoting = "loud"
+env = { "A=B" = "x", C = 1 }
+[mcp_servers.many]
+comand = "x"
+args = [1, "y", true]
+env = { A = 1, B = "${", C = "z" }
+env_vars = ["A B", 3, { name = "X", source = "remote" }]
+startup_timeout_sec = -1
+max_tools = 0
+[mcp_servers.many.tools.a]
+approval_mode = "maybe"
+tool_timeout_sec = 0
+other = 1
+[mcp_servers.both]
+command = "x"
+url = "https://a.example/"
+restart = "perhaps"
+[mcp_servers.web]
+url = "https://a.example/"
+cwd = "/x"
+args = []
+http_headers = { "a b" = "x", Host = "x", X-A = 1 }
+[mcp_servers.web.oauth]
+grant = "none"
+callback_port = 0
+client_secret = "s3cr3t"
+[mcp_servers.good]
+command = "x"
+[mcp_servers."no name"]
+command = "x"
+"#;
+    let (config, faults) = plenipo_config::check(text, "plenipo.toml", Origin::User);
+    let told: Vec<String> =
+        faults.iter().map(|fault| fault.to_string().replace("read plenipo.toml:", "")).collect();
+    insta::assert_snapshot!(told.join("\n"));
+    assert!(!told.concat().contains("s3cr3t"));
+    let faulty = config.servers.iter().filter(|(_, server)| server.is_err());
+    assert_eq!(faulty.count(), 3, "each is kept with its fault, and the good one is good");
+    assert!(config.environments["away"].is_err());
+    assert_eq!(&parse(text, "plenipo.toml", Origin::User).unwrap_err(), &faults[0]);
+    for part in text.split("\n[").skip(1) {
+        let (config, faults) = plenipo_config::check(&format!("[{part}"), "f", Origin::User);
+        let kept = config.servers.values().filter_map(|server| server.as_ref().err());
+        let kept = kept.chain(config.environments.values().filter_map(|it| it.as_ref().err()));
+        assert!(kept.count() <= faults.len(), "{part}");
+        assert_eq!(faults.is_empty(), part.contains(".good]"), "{part}");
+    }
+}
+
+#[test]
+fn credentials_that_others_see_are_warned_of_and_nothing_else() {
+    let warnings = |origin, line: &str| {
+        let text = format!("[mcp_servers.x]\n{line}\n");
+        let config = parse(&text, "plenipo.toml", origin).unwrap();
+        let server = config.servers.into_values().next().unwrap().unwrap();
+        server.warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let command = |more: &str| format!("command = \"x\"\n{more}");
+    let token = format!("ghp_{}", "a1".repeat(18));
+    for (origin, line) in [
+        (Origin::User, command("args = [\"--api-key\", \"s3cr3t-s3cr3t\"]")),
+        (Origin::User, command("args = [\"--token=s3cr3t-s3cr3t\"]")),
+        (Origin::User, command("args = [\"postgresql://ada:s3cr3t@db.example/notes\"]")),
+        (Origin::User, command(&format!("args = [{token:?}]"))),
+        (Origin::User, "url = \"https://a.example/mcp?apiKey=s3cr3t-s3cr3t\"".to_owned()),
+        (Origin::User, format!("url = \"https://a.example/{token}/mcp\"")),
+        (Origin::Project, command("env = { NOTES_TOKEN = \"s3cr3t-s3cr3t\" }")),
+        (Origin::Project, command(&format!("env = {{ NOTES = {token:?} }}"))),
+    ] {
+        let found = warnings(origin, &line);
+        assert_eq!(found.len(), 1, "{line}: {found:?}");
+        assert!(!found[0].contains("s3cr3t") && !found[0].contains(&token), "{found:?}");
+    }
+    for (origin, line) in [
+        (Origin::User, command("env = { NOTES_TOKEN = \"s3cr3t-s3cr3t\" }")),
+        (Origin::Project, command("env = { NOTES_TOKEN = \"${NOTES_TOKEN}\" }")),
+        (Origin::Project, command("env = { GITHUB_PERSONAL_ACCESS_TOKEN = \"<YOUR_TOKEN>\" }")),
+        (Origin::Project, command("env = { MEMORY_FILE_PATH = \"/path/to/custom/memory.jsonl\" }")),
+        (
+            Origin::User,
+            command("args = [\"-y\", \"@modelcontextprotocol/server-filesystem\", \"/srv/notes\"]"),
+        ),
+        (
+            Origin::User,
+            command("args = [\"mcp-server-time\", \"--local-timezone=America/New_York\"]"),
+        ),
+        (Origin::User, command("args = [\"mcp-server-fetch\", \"--user-agent=ExampleAgent/1.0\"]")),
+        (
+            Origin::User,
+            command(
+                "args = [\"postgresql://localhost/mydb\", \"--token-file\", \"/run/secrets/token\"]",
+            ),
+        ),
+        (
+            Origin::User,
+            "url = \"https://a.example/mcp?tools=search&page_size=100000000\"".to_owned(),
+        ),
+    ] {
+        assert_eq!(warnings(origin, &line), [""; 0], "{line}");
+    }
+}

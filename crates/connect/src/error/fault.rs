@@ -9,6 +9,7 @@ use plenipo_authority::AttachError;
 use plenipo_schema::{Mismatch, SchemaFault};
 use plenipo_wire::param_headers::ValueFault;
 use plenipo_wire::{ErrorObject, Fragment, LineTooLong, ViewError, protocol};
+use rustix::io::Errno;
 use thiserror::Error;
 
 use super::input::ask_hint;
@@ -290,10 +291,10 @@ impl Fault {
             | Self::EndsTooOften { .. }
             | Self::Pipe(_)
             | Self::ShutDown
-            | Self::TooLong(_)
             | Self::NotReading { .. }
             | Self::NoAnswer { .. } => ErrorKind::Transport,
-            Self::UnsupportedVersion { .. }
+            Self::TooLong(_)
+            | Self::UnsupportedVersion { .. }
             | Self::BadAnswer { .. }
             | Self::ResultType { .. }
             | Self::Listing(_)
@@ -331,7 +332,7 @@ impl Fault {
                 "install the interpreter, or set PATH in the server's `env`".to_owned()
             }
             Self::WorkingDirectory { .. } => "create it, or change `cwd`".to_owned(),
-            Self::Spawn { .. } => "check that the file is executable".to_owned(),
+            Self::Spawn { source, .. } => return not_spawned(source),
             Self::Exited { how } if how.code() == Some(127) => {
                 "code 127 means that a command the server runs was not found: check PATH in its \
                  `env`"
@@ -422,6 +423,16 @@ impl Fault {
 
 fn searched_in(path: Option<&str>) -> String {
     path.map(|path| format!(" in PATH `{path}`")).unwrap_or_default()
+}
+
+fn not_spawned(source: &io::Error) -> Option<String> {
+    let hint = match Errno::from_io_error(source)? {
+        Errno::ACCESS | Errno::NOEXEC => "check that the file is executable",
+        Errno::MFILE => "raise `ulimit -n`, the limit of open files",
+        Errno::AGAIN => "end some processes, or raise `ulimit -u`",
+        _ => return None,
+    };
+    Some(hint.to_owned())
 }
 
 fn not_approved(asked: bool) -> &'static str {

@@ -144,7 +144,8 @@ impl HttpFault {
             | Self::OldTransport
             | Self::ContentType { .. }
             | Self::NotMessage { .. }
-            | Self::Encoding { .. } => ErrorKind::Protocol,
+            | Self::Encoding { .. }
+            | Self::TooLong { .. } => ErrorKind::Protocol,
             _ => ErrorKind::Transport,
         }
     }

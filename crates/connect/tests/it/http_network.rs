@@ -115,9 +115,10 @@ async fn bodies_events_and_heads_are_bounded() {
         web.options.max_message_bytes = 50_000;
         let connection = web.connect().await.unwrap();
         let error = call(&connection, "hi", "{}").await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Transport, "{number}: {error}");
         let too_long = matches!(error.fault(), Fault::Http(HttpFault::TooLong { limit: 50_000 }));
         assert_eq!(too_long, number < 4, "{number}: {error}");
+        let kind = if too_long { ErrorKind::Protocol } else { ErrorKind::Transport };
+        assert_eq!(error.kind(), kind, "{number}: {error}");
         let caused = format!("{error}: {}", error.fault());
         assert_eq!(caused.contains("`max_message_bytes`"), too_long, "{caused}");
         assert_eq!(web.count("tools/call"), 1);

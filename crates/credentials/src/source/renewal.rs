@@ -43,7 +43,11 @@ impl Inner {
         grant: &Grant,
     ) -> Result<Grant, TokenError> {
         let Some(refresh_token) = &grant.refresh_token else {
-            return Err(TokenError::Expired { credential: self.key.to_string() });
+            let credential = self.key.to_string();
+            return Err(match grant.is_fresh(self.options.client.now(), self.options.skew) {
+                true => TokenError::NotAccepted { credential },
+                false => TokenError::Expired { credential },
+            });
         };
         let _unsettled = Unsettled::begin();
         let asked = self.ask(grant, refresh_token).await;

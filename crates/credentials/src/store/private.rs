@@ -101,13 +101,13 @@ fn open(options: &mut OpenOptions, path: &Path) -> Result<File, StoreFault> {
 fn open_any(options: &mut OpenOptions, path: &Path) -> Result<(File, fs::Metadata), StoreFault> {
     // NONBLOCK: a FIFO in the file's place must not hold us up.
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-    let file =
-        options.custom_flags(flags).open(path).map_err(|error| {
-            match Errno::from_io_error(&error) {
-                Some(Errno::LOOP) => StoreFault::NotAFile,
-                _ => StoreFault::Io(error),
-            }
-        })?;
+    let file = options.custom_flags(flags).open(path).map_err(|error| {
+        match Errno::from_io_error(&error) {
+            // A link; a FIFO or a socket that is to be written; a directory.
+            Some(Errno::LOOP | Errno::NXIO | Errno::ISDIR) => StoreFault::NotAFile,
+            _ => StoreFault::Io(error),
+        }
+    })?;
     let metadata = file.metadata()?;
     match metadata.is_file() {
         true => Ok((file, metadata)),

@@ -104,10 +104,21 @@ async fn a_revoked_refresh_token_is_tried_once_and_wants_a_sign_in() {
     assert_eq!(error.kind(), ErrorKind::SignIn);
     for _ in 0..3 {
         let error = source.refused(serial).await.unwrap_err();
-        assert!(matches!(error, TokenError::Expired { .. }), "{error:?}");
+        assert!(matches!(error, TokenError::NotAccepted { .. }), "its hour is not over: {error:?}");
     }
     assert_eq!(issuer.refused(), 1, "the issuer is not asked again");
     assert!(!format!("{error:?} {error}").contains("refresh-0"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_a_token_whose_time_is_over_has_expired() {
+    let (issuer, _directory, vault) = signed_in(HOUR);
+    let source = source(&vault, &issuer.url(), ALWAYS_STALE);
+    issuer.revoke();
+    assert!(matches!(source.token().await.unwrap_err(), TokenError::Refresh { .. }));
+    let error = source.token().await.unwrap_err();
+    assert!(matches!(error, TokenError::Expired { .. }), "{error:?}");
+    assert!(error.to_string().ends_with("has expired"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -184,6 +184,31 @@ fn links_and_other_things_are_not_records() {
 }
 
 #[test]
+fn a_lock_that_is_no_file_is_named_as_such() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path().join("credentials");
+    let vault = vault(&place);
+    sign_in(&vault, ISSUER, grant(None));
+    let lock = record_path(&place).with_extension("lock");
+    let lease = || vault.store().lease(&key(ISSUER).id(), Duration::ZERO).map(drop);
+    lease().unwrap();
+    let refused = || {
+        let error = lease().unwrap_err();
+        assert!(matches!(error.fault, StoreFault::NotAFile), "{error:?}");
+        assert!(error.to_string().contains(lock.to_str().unwrap()), "{error}");
+        assert_eq!(error.kind(), ErrorKind::Config, "waiting would not help");
+        assert!(error.hint().unwrap().starts_with("remove "), "{error:?}");
+    };
+    fs::remove_file(&lock).unwrap();
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, &lock, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    refused();
+    fs::remove_file(&lock).unwrap();
+    fs::create_dir(&lock).unwrap();
+    refused();
+}
+
+#[test]
 fn damaged_records_are_named_and_not_quoted() {
     let directory = tempfile::tempdir().unwrap();
     let place = directory.path().join("credentials");

@@ -11,18 +11,23 @@ const USUAL: usize = 80;
 
 /// Shows progress on stderr; clones are the same line.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum ProgressLine {
+#[non_exhaustive]
+pub enum ProgressLine {
     /// A line for each, `-v`.
     Lines,
+    /// On the last line of a terminal.
     Bar {
         /// Columns of the terminal.
         width: usize,
     },
+    /// Nobody looks.
     Nothing,
 }
 
 impl ProgressLine {
-    pub(crate) fn new(verbose: bool) -> Self {
+    /// What fits standard error.
+    #[must_use]
+    pub fn new(verbose: bool) -> Self {
         if verbose {
             Self::Lines
         } else if terminal::stderr_is_terminal() && env::terminal_has_lines() {
@@ -33,7 +38,8 @@ impl ProgressLine {
         }
     }
 
-    pub(crate) fn show(self, update: &ProgressUpdate) {
+    /// Shows how far it is.
+    pub fn show(self, update: &ProgressUpdate) {
         match self {
             Self::Lines => {
                 let message = update.message.as_deref().unwrap_or("working");
@@ -45,7 +51,7 @@ impl ProgressLine {
     }
 
     /// Takes the bar away.
-    pub(crate) fn clear(self) {
+    pub fn clear(self) {
         if matches!(self, Self::Bar { .. }) {
             terminal::clear();
         }

@@ -13,8 +13,7 @@ const OPENER: &str = if cfg!(target_os = "macos") { "/usr/bin/open" } else { "xd
 /// Whether there is a display that a browser could open on. Without one the usual opener would start a browser in
 /// this very terminal.
 pub(super) fn is_there() -> bool {
-    let is_set = |name| env::variable(name).is_some_and(|value| !value.is_empty());
-    cfg!(target_os = "macos") || is_set("DISPLAY") || is_set("WAYLAND_DISPLAY")
+    cfg!(target_os = "macos") || env::is_set("DISPLAY") || env::is_set("WAYLAND_DISPLAY")
 }
 
 /// Opens a URL that the person agreed to. It is an absolute http or https URL of plain ASCII, so it is one word and no

@@ -23,10 +23,10 @@ use tokio::sync::{Mutex, MutexGuard, mpsc};
 
 use crate::terminal;
 
-pub(crate) use given::Given;
+pub use given::Given;
 
 /// Somebody who can be asked.
-pub(crate) struct Person {
+pub struct Person {
     lines: Mutex<Lines>,
 }
 
@@ -44,17 +44,18 @@ struct Reader {
 }
 
 /// One conversation; nobody else asks meanwhile.
-pub(crate) struct Talk<'a>(MutexGuard<'a, Lines>);
+pub struct Talk<'a>(MutexGuard<'a, Lines>);
 
 impl Person {
     /// Whoever sits at the terminal, if there is one.
-    pub(crate) fn at_terminal() -> Option<Arc<Self>> {
+    #[must_use]
+    pub fn at_terminal() -> Option<Arc<Self>> {
         let here = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
         here.then(|| Arc::new(Self { lines: Mutex::default() }))
     }
 
     /// Begins a conversation. What was typed before the question was there is no answer to it.
-    pub(crate) async fn talk(&self) -> Talk<'_> {
+    pub async fn talk(&self) -> Talk<'_> {
         let mut lines = self.lines.lock().await;
         lines.forget();
         Talk(lines)
@@ -111,17 +112,18 @@ impl Drop for OpenLine {
 }
 
 impl Talk<'_> {
-    pub(crate) fn say(&self, line: &str) {
+    /// One line.
+    pub fn say(&self, line: &str) {
         terminal::tell(line);
     }
 
     /// A line that is waited for beside other things: no question ends when it is given up.
-    pub(crate) async fn line(&mut self) -> Option<String> {
+    pub async fn line(&mut self) -> Option<String> {
         self.0.next().await
     }
 
     /// The answer without its line end; `None` when there is none: Ctrl-D, or the terminal is gone.
-    pub(crate) async fn ask(&mut self, question: &str) -> Option<String> {
+    pub async fn ask(&mut self, question: &str) -> Option<String> {
         terminal::ask(question);
         let open = OpenLine;
         let line = self.0.next().await?;
@@ -130,7 +132,7 @@ impl Talk<'_> {
     }
 
     /// Asks until the answer begins like one of `words`; `default` is taken for an empty line.
-    pub(crate) async fn choose(
+    pub async fn choose(
         &mut self,
         question: &str,
         words: &[&'static str],
@@ -151,23 +153,27 @@ impl Talk<'_> {
 }
 
 /// Answers servers: with what the command line gave, and by asking.
-pub(crate) struct Answers {
+pub struct Answers {
     person: Option<Arc<Person>>,
     given: Given,
 }
 
 impl Answers {
-    pub(crate) fn new(person: Option<Arc<Person>>, given: Given) -> Self {
+    /// Of somebody, if there is one, and what was given beforehand.
+    #[must_use]
+    pub fn new(person: Option<Arc<Person>>, given: Given) -> Self {
         Self { person, given }
     }
 
     /// Whether there is anything to answer with.
-    pub(crate) fn is_nobody(&self) -> bool {
+    #[must_use]
+    pub fn is_nobody(&self) -> bool {
         self.person.is_none() && self.given.is_empty()
     }
 
     /// What `--input` gave and no form asked for.
-    pub(crate) fn unused(&self) -> Vec<String> {
+    #[must_use]
+    pub fn unused(&self) -> Vec<String> {
         self.given.unused()
     }
 

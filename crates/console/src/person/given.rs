@@ -11,7 +11,7 @@ use crate::failure::Failure;
 
 /// What the command line gave.
 #[derive(Debug, Default)]
-pub(crate) struct Given {
+pub struct Given {
     values: BTreeMap<String, Value>,
     used: Mutex<BTreeSet<String>>,
 }
@@ -25,7 +25,10 @@ enum Value {
 
 impl Given {
     /// Reads `KEY=VALUE` and `KEY:=JSON`.
-    pub(crate) fn read(words: &[String]) -> Result<Self, Failure> {
+    ///
+    /// # Errors
+    /// A word is neither, or a key is given twice.
+    pub fn read(words: &[String]) -> Result<Self, Failure> {
         let mut values = BTreeMap::new();
         for word in words {
             let wrong = || {
@@ -51,7 +54,9 @@ impl Given {
         Ok(Self { values, used: Mutex::default() })
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether nothing was given.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
