@@ -120,7 +120,10 @@ impl Findings {
         let text = match read(path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound && !required => return,
-            Err(error) => return self.faults.push(Finding::new(&name, &error.to_string())),
+            Err(error) => {
+                self.faults.push(Finding::new(&name, &error.to_string()));
+                return self.files.push(name);
+            }
         };
         self.files.push(name.clone());
         let (config, faults) = plenipo_config::check(&text, &name, origin);
