@@ -123,7 +123,10 @@ fn in_url(text: &str) -> Option<String> {
     }
     let (_, query) = rest.split_once('?')?;
     let mut members = query.split(['&', '#']).filter_map(|member| member.split_once('='));
-    members.find(|(name, value)| is_name(name) && is_value(value)).map(|(name, _)| name.to_owned())
+    let is_secret = |name: &str| is_name(name) || name.eq_ignore_ascii_case("key");
+    members
+        .find(|(name, value)| is_secret(name) && is_value(value))
+        .map(|(name, _)| name.to_owned())
 }
 
 fn is_name(name: &str) -> bool {
@@ -225,6 +228,7 @@ mod tests {
             found("https://a.example/mcp?x=1&api_key=s3cr3t-s3cr3t"),
             Some("api_key".to_owned())
         );
+        assert_eq!(found("https://a.example/mcp?key=s3cr3t-s3cr3t"), Some("key".to_owned()));
         assert_eq!(found("postgresql://ada:s3cr3t@db/notes"), Some("user".to_owned()));
         for text in [
             "https://a.example/mcp?page_token=",

@@ -212,11 +212,13 @@ impl Soak {
         end: Instant,
     ) {
         let workers = self.servers * WORKERS;
-        // A little faster: some calls take longer than their turn.
-        let pause = (self.seconds * workers) as f64 / self.calls.max(1) as f64;
-        let pause = Duration::from_secs_f64(pause * 0.9);
+        let pause =
+            Duration::from_secs_f64((self.seconds * workers) as f64 / self.calls.max(1) as f64);
+        // Calls that take longer than their turn are made up for at the end.
+        let mut left = self.calls.div_ceil(workers.max(1));
         tokio::time::sleep(pause.mul_f64(choices.next(1000) as f64 / 1000.0)).await;
-        while Instant::now() < end {
+        while left > 0 || Instant::now() < end {
+            left = left.saturating_sub(1);
             let next = Instant::now() + pause;
             one_call((&server, transport), &counts, &mut choices).await;
             tokio::time::sleep_until(next.min(end).into()).await;

@@ -110,9 +110,26 @@ impl Findings {
             Err(failure) if self.faults.is_empty() => {
                 self.faults.push(Finding::new(MANAGED, failure.message()));
             }
-            Err(_) => {}
+            Err(_) => self.project_alone(),
         }
         Ok(())
+    }
+
+    /// What is wrong with it by itself, where the stronger files do not say what it may name and widen.
+    fn project_alone(&mut self) {
+        let Ok(directory) = env::current_directory() else { return };
+        let is_stronger = |file: &Path| self.files.contains(&file.display().to_string());
+        match ProjectFile::find(&directory, is_stronger) {
+            Ok(Some(file)) => {
+                let name = file.path.display().to_string();
+                let text = String::from_utf8_lossy(&file.content);
+                let (_, faults) = plenipo_config::check(&text, &name, Origin::Project);
+                self.faults.extend(faults.iter().map(Finding::from));
+                self.files.push(name);
+            }
+            Ok(None) => {}
+            Err(notice) => self.faults.push(Finding::new("project", &notice)),
+        }
     }
 
     fn file(&mut self, path: &Path, origin: Origin, required: bool) {

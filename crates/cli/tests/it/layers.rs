@@ -381,6 +381,45 @@ fn check_names_a_credential_that_others_can_read() {
 }
 
 #[test]
+fn check_and_doctor_note_credentials_that_others_see() {
+    let bench = Bench::new();
+    let config = bench.configuration(
+        "[mcp_servers.a]\ncommand = \"a\"\nargs = [\"--api-key\", \"s3cr3t-s3cr3t\"]\n\
+         [mcp_servers.b]\nurl = \"https://h.example/mcp?api_key=s3cr3t-s3cr3t\"\n",
+    );
+    let project = "[mcp_servers.p]\ncommand = \"p\"\nenv = { NOTES_TOKEN = \"s3cr3t-s3cr3t\" }\n";
+    bench.fixture.file("workspace/plenipo.toml", project);
+    let ran = bench.run(["config", "check", "--config", &config]);
+    insta::assert_snapshot!(ran.expect(0).shown(&bench));
+    let ran = bench.run(["doctor", "--json", "--config", &config]);
+    let findings: Value = serde_json::from_str(&ran.expect(0).stdout).unwrap();
+    let notes = findings.as_array().unwrap().iter().filter(|finding| finding["verdict"] == "note");
+    let notes: Vec<_> = notes.filter(|note| note["subject"] == "configuration").collect();
+    assert_eq!(notes.len(), 2, "{findings}");
+    assert!(notes.iter().all(|note| note["fix"].is_string()), "{findings}");
+    assert!(!ran.stdout.contains("s3cr3t"), "{}", ran.stdout);
+}
+
+#[test]
+fn check_lists_all_faults_of_one_server_in_one_run() {
+    let bench = Bench::new();
+    let many = "comand = \"x\"\nargs = [1]\nmax_tools = 0\nenv_vars = [\"A B\"]\n";
+    let config = bench.configuration(&format!("nonsense = 1\n[mcp_servers.a]\n{many}"));
+    bench.fixture.file("workspace/plenipo.toml", format!("[mcp_servers.p]\n{many}"));
+    let ran = bench.run(["config", "check", "--config", &config]);
+    ran.expect(2);
+    for server in ["a", "p"] {
+        for key in ["comand", "args[0]", "max_tools", "env_vars[0]"] {
+            let told = format!("`mcp_servers.{server}.{key}` ");
+            assert_eq!(ran.stdout.matches(&told).count(), 1, "{told}: {}", ran.stdout);
+        }
+    }
+    assert!(ran.stdout.contains("9 faults in "), "{}", ran.stdout);
+    let ran = bench.run(["config", "check", "/nonexistent/plenipo.toml"]);
+    assert!(ran.expect(2).stdout.ends_with("1 fault in /nonexistent/plenipo.toml\n"), "{ran:?}");
+}
+
+#[test]
 fn show_names_sources_and_no_secrets() {
     let bench = Bench::new();
     let config = bench.configuration(
