@@ -183,9 +183,7 @@ impl Peer {
         outgoing: Outgoing<'_>,
         answer: Answer,
     ) -> Result<Reply, RequestFault> {
-        if let (Link::Http(http), Some(body)) = (&self.link, outgoing.body) {
-            let Outgoing { id, method, name, mirrored, .. } = outgoing;
-            let question = Question { id, method, name, mirrored, body };
+        if let (Link::Http(http), Some(question)) = (&self.link, outgoing.into_question()) {
             return http.exchange(self, question, answer).await;
         }
         self.send()?;
@@ -327,6 +325,14 @@ impl Peer {
 
     fn closed_or(&self, fault: Fault) -> RequestFault {
         self.pending.closed().map_or(RequestFault::Fault(fault), RequestFault::Closed)
+    }
+}
+
+impl<'a> Outgoing<'a> {
+    /// What is to be posted, if it is not queued for a pipe.
+    pub(crate) fn into_question(self) -> Option<Question<'a>> {
+        let Self { id, method, name, mirrored, body } = self;
+        Some(Question { id, method, name, mirrored, body: body? })
     }
 }
 

@@ -225,9 +225,9 @@ impl<'a> Flight<'a> {
         (sent, sink): (&Sent, Option<&ProgressSink>),
     ) -> Result<Reply, RequestFault> {
         let peer = &*self.connection.peer;
-        if matches!(peer.link, Link::Http(_)) {
-            let id = outgoing.id;
-            let exchange = Box::pin(peer.answer(outgoing, answer));
+        let id = outgoing.id;
+        if let (Link::Http(http), Some(question)) = (&peer.link, outgoing.into_question()) {
+            let exchange = http.exchange(peer, question, answer);
             // Waiting for the answer is being woken at that time: one that comes before takes no timer.
             let due = poll_fn(|_| match peer.pending.is_due(id) {
                 true => Poll::Ready(()),

@@ -4,6 +4,7 @@
 mod brief;
 mod exit;
 mod group;
+mod input;
 mod monitor;
 mod output;
 pub(crate) mod space;
@@ -19,12 +20,12 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tokio::net::unix::pipe;
 use tokio::process::Command;
 
 pub(crate) use brief::{Brief, run_briefly};
 pub use exit::Exit;
 pub(crate) use group::Group;
+pub(crate) use input::Input;
 pub use monitor::ShutdownReport;
 pub(crate) use monitor::{Monitor, MonitorHandle};
 pub(crate) use output::Output;
@@ -144,7 +145,7 @@ impl StdioCommand {
                 stdout: their_stdout.into(),
                 stderr: their_stderr.into(),
             };
-            let stdin = pipe::Sender::from_owned_fd(stdin.into())?;
+            let stdin = Input::new(stdin)?;
             let (stdout, stderr) = (Output::new(stdout.into())?, Output::new(stderr.into())?);
             let process = spawner.spawn(self, streams).await?;
             Ok(Running { stdin, stdout, stderr, process })
@@ -209,7 +210,7 @@ impl StdioCommand {
 
 /// A server that was started, and our ends of its streams.
 pub(crate) struct Running {
-    pub(crate) stdin: pipe::Sender,
+    pub(crate) stdin: Input,
     pub(crate) stdout: Output,
     pub(crate) stderr: Output,
     pub(crate) process: Arc<dyn ServerProcess>,

@@ -4,6 +4,7 @@
 //! answer it is. Dropping the exchange closes its stream: for a modern server that is what cancels
 //! the request.
 
+use std::borrow::Cow;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::task::Poll;
@@ -137,7 +138,7 @@ impl HttpLink {
             return Err(HttpFault::NoContent { status: head.status.as_u16() }.into());
         }
         check_encoding(&head.headers)?;
-        match media_type(&head.headers).as_str() {
+        match &*media_type(&head.headers) {
             "text/event-stream" => self.take_stream(peer, question, session, body).await?,
             "application/json" | "" => self.take_json(peer, question, body).await?,
             found => {
@@ -279,10 +280,14 @@ pub(super) fn is_stream(response: &Response<Body>) -> bool {
 }
 
 /// In lower case, without parameters; empty when there is none.
-fn media_type(headers: &HeaderMap) -> String {
+fn media_type(headers: &HeaderMap) -> Cow<'_, str> {
     let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let kind = value.unwrap_or_default().split(';').next().unwrap_or_default();
-    kind.trim().to_ascii_lowercase()
+    let kind = kind.trim();
+    match kind.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        true => Cow::Owned(kind.to_ascii_lowercase()),
+        false => Cow::Borrowed(kind),
+    }
 }
 
 fn check_encoding(headers: &HeaderMap) -> Result<(), HttpFault> {

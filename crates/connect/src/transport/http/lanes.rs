@@ -71,11 +71,12 @@ impl Lanes {
         target: &Target,
         mut request: Request<Full<Bytes>>,
     ) -> Result<Response<Received>, HttpFault> {
-        request.headers_mut().insert(header::HOST, target.host_header().clone());
+        request.headers_mut().entry(header::HOST).or_insert_with(|| target.host_header().clone());
         *request.uri_mut() = target.path().clone();
         let runtime = Handle::try_current().ok().map(|handle| handle.id());
+        let now = Instant::now();
         loop {
-            let kept = self.0.lock().take(target.lane(), runtime);
+            let kept = self.0.lock().take(target.lane(), runtime, now);
             let was_kept = kept.is_some();
             let mut lane = match kept {
                 Some(lane) => lane,
@@ -196,11 +197,11 @@ impl Shared {
 
 impl State {
     /// The one that was used last, if it still can be.
-    fn take(&mut self, origin: &Arc<str>, runtime: Option<Id>) -> Option<Box<Lane>> {
+    fn take(&mut self, origin: &Arc<str>, runtime: Option<Id>, now: Instant) -> Option<Box<Lane>> {
         let idle = self.idle.get_mut(origin)?;
         while let Some(place) = idle.iter().rposition(|idle| idle.lane.runtime == runtime) {
             let Idle { mut lane, since } = idle.swap_remove(place);
-            if since.elapsed() < IDLE && lane.is_ready(Waker::noop()) {
+            if now.saturating_duration_since(since) < IDLE && lane.is_ready(Waker::noop()) {
                 return Some(lane);
             }
         }

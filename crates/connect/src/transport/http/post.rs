@@ -90,6 +90,10 @@ impl HttpLink {
     /// The session's headers and the configured ones.
     fn base(&self, session: &Session) -> HeaderMap {
         let mut base = HeaderMap::with_capacity(16);
+        // HTTP/2, which is spoken over TLS only, names the host elsewhere.
+        if !self.configured.is_tls() {
+            base.insert(header::HOST, self.configured.host_header().clone());
+        }
         session.write(&mut base);
         for (name, value) in &self.own {
             base.insert(name.clone(), value.clone());
