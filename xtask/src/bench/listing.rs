@@ -8,7 +8,7 @@ use super::tools::{Floors, Tools, number_after};
 use crate::run::{Failure, Outcome, output};
 
 const ROUNDS: usize = 100;
-const FLEET_ROUNDS: usize = 7;
+const FLEET_ROUNDS: usize = 15;
 const FLEET: &str = "50";
 const MOST_MILLISECONDS: f64 = 10.0;
 const MOST_TIMES_SDK: f64 = 1.0;
