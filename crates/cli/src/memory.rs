@@ -1,7 +1,7 @@
 //! What servers were found to be, kept in files between runs: each server's era, and tool lists for as long as the
 //! server said. Losing it costs a question, so nothing here fails a command.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -62,7 +62,10 @@ impl Files {
 impl Memory for Files {
     fn recall(&self, key: &MemoryKey) -> Option<String> {
         let mut text = String::new();
-        let file = File::open(self.path(key)).ok()?;
+        // A FIFO in the file's place must not hold us up.
+        let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+        let mut options = OpenOptions::new();
+        let file = options.read(true).custom_flags(nonblocking).open(self.path(key)).ok()?;
         file.take(MOST_BYTES + 1).read_to_string(&mut text).ok()?;
         Some(text)
     }

@@ -113,7 +113,8 @@ impl TrustStore {
 fn is_ours(path: &Path) -> bool {
     let user = rustix::process::geteuid().as_raw();
     std::fs::symlink_metadata(path).is_ok_and(|metadata| {
-        !metadata.is_symlink()
+        // What is neither could hold up whoever reads it.
+        (metadata.is_file() || metadata.is_dir())
             && (metadata.uid() == user || metadata.uid() == 0)
             && metadata.mode() & OTHERS_MAY_WRITE == 0
     })

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use plenipo_testkit::{Deadline, processes_with_marker};
 
-use crate::support::{Bench, data, python};
+use crate::support::{Bench, Ran, data, python};
 
 /// A configuration with one of the servers as `case`, marked so that its processes can be found.
 fn case(bench: &Bench, number: &str) -> Option<(String, String)> {
@@ -126,10 +126,17 @@ fn what_a_server_was_found_to_be_is_asked_once_and_kept_from_others() {
     std::fs::write(file, "{\"era\":").unwrap();
     bench.run(["call", "--config", &config, "case.line"]).expect(0);
     assert_eq!(probes(), 2);
+    std::fs::remove_file(file).unwrap();
+    std::process::Command::new("mkfifo").arg(file).status().unwrap();
+    let program = bench.program().display().to_string();
+    let words = ["30", &program, "call", "--config", &config, "case.line"];
+    let ran = Ran::of(bench.command_of("timeout".into(), words).output().unwrap());
+    ran.expect(0);
+    assert_eq!(probes(), 3, "a pipe in its place hangs nothing");
     std::fs::remove_dir_all(&memory).unwrap();
     std::fs::write(&memory, "no directory").unwrap();
     bench.run(["call", "--config", &config, "case.line"]).expect(0);
-    assert_eq!(probes(), 3);
+    assert_eq!(probes(), 4);
 }
 
 #[test]

@@ -123,6 +123,25 @@ fn a_pipe_in_place_of_the_file_hangs_nothing() {
 }
 
 #[test]
+fn a_pipe_in_place_of_remembered_trust_hangs_nothing() {
+    let hostile = Hostile::new("");
+    let bench = &hostile.bench;
+    let call = || {
+        let program = bench.program().display().to_string();
+        let words = ["30", program.as_str(), "call", "evil.x"];
+        Ran::of(bench.command_of("timeout".into(), words).output().unwrap())
+    };
+    hostile.trust().expect(0);
+    assert_eq!(call().code, Some(3), "the control: it is started, and is no server");
+    let entries = std::fs::read_dir(bench.home.join(".local/share/plenipo/trust")).unwrap();
+    for path in entries.map(|entry| entry.unwrap().path()) {
+        std::fs::remove_file(&path).unwrap();
+        std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+    }
+    assert_eq!(call().code, Some(6));
+}
+
+#[test]
 fn trust_shows_each_command_directory_variable_and_url_as_it_is() {
     let bench = Bench::new();
     let long = "x".repeat(500);
