@@ -7,6 +7,7 @@
 mod elf;
 pub(crate) mod layout;
 mod licences;
+mod verify;
 
 use std::env;
 use std::fs;
@@ -29,9 +30,22 @@ pub(crate) struct Release {
     triple: String,
 }
 
-/// Builds the release, tests it, and puts everything into `target/dist`.
-pub(crate) fn run(workspace: &Workspace) -> Outcome {
+/// Reads `[--verify]`.
+pub(crate) fn is_verified(words: &[String]) -> Outcome<bool> {
+    match words {
+        [] => Ok(false),
+        [option] if option == "--verify" => Ok(true),
+        _ => Err(Failure::new("dist takes --verify and nothing else")),
+    }
+}
+
+/// Builds the release, tests it, and puts everything into `target/dist`; with `verified`, only if a build somewhere else is
+/// the same.
+pub(crate) fn run(workspace: &Workspace, verified: bool) -> Outcome {
     let release = build(workspace)?;
+    if verified {
+        verify::verify(workspace, &release)?;
+    }
     test(workspace, &release)?;
     let place = workspace.target.join("dist");
     let version = version(workspace)?;

@@ -55,7 +55,9 @@ Usage: cargo xtask <task>
   soak [--seconds N] [--servers N] [--calls N] [--seed N]
            200 servers with bad manners, 50000 calls, 600 seconds: no answer may be lost or crossed,
            no process or descriptor left, and memory has to stay flat
-  dist     the release in target/dist: a static executable (tested), man pages, licences, checksums
+  dist [--verify]
+           the release in target/dist: a static executable (tested), man pages, licences, checksums
+             --verify    builds it once more, from a copy in another place, and compares (twice the minutes)
   layout   writes the functions of an ordinary launch into crates/cli/launch.ld, for the linker (builds the release)
   conformance [--scenario NAME]…
            the official suite's client scenarios, both revisions; fetched from npm into target/conformance
@@ -102,7 +104,9 @@ fn dispatch(words: &[String]) -> Outcome {
         "conformance" => conformance::run(&Workspace::load()?, &conformance::Options::parse(rest)?),
         "interop" => no_arguments(rest).and_then(|()| interop::run(&Workspace::load()?)),
         "layout" => no_arguments(rest).and_then(|()| dist::layout::run(&Workspace::load()?)),
-        "dist" => no_arguments(rest).and_then(|()| dist::run(&Workspace::load()?)),
+        "dist" => {
+            dist::is_verified(rest).and_then(|verified| dist::run(&Workspace::load()?, verified))
+        }
         other => Err(Failure::new(format!("there is no task `{other}`; see `cargo xtask help`"))),
     }
 }
