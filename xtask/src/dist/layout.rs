@@ -1,5 +1,5 @@
-//! `layout`: the functions of an ordinary launch, in the order in which one calls them, for the linker to put side by
-//! side. They are found by single steps through the release and the default build, and named as the sections that the
+//! `layout`: the functions of an ordinary launch, and behind them those of a short call, in the order in which one calls
+//! them, for the linker to put side by side. They are found by single steps through the release and the default build, and named as the sections that the
 //! compiler makes of them.
 //!
 //! The hash in a mangled name differs from build to build, so it becomes a wildcard, and a name can stand for much that a
@@ -24,6 +24,9 @@ const BIG: u64 = 4096;
 const MOST_TIMES: u64 = 2;
 /// The biggest crowd that is brought near: what it would take elsewhere is sixteen pages.
 const CROWD: u64 = 45_000;
+
+/// What the server of the call is asked to run.
+const COMMAND: &str = "command=true";
 
 /// A section of the executable's code.
 struct Section<'a> {
@@ -51,13 +54,19 @@ pub(crate) fn run(workspace: &Workspace) -> Outcome {
     };
     let (map_of_default, option) = map("default.map");
     let default = build_default(workspace, &option)?;
-    let mut chosen = choose(&steps, &default, &map_of_default)?;
     let (map_of_release, option) = map("release.map");
     let release = build_release(workspace, &[&option])?;
-    let more = choose(&steps, &release.program, &map_of_release)?;
-    chosen.first.extend(more.first);
-    chosen.crowds.extend(more.crowds);
-    let names = chosen.in_order();
+    let (mut launch, mut call) = (Chosen::default(), Chosen::default());
+    for (program, map) in [(&default, &map_of_default), (&release.program, &map_of_release)] {
+        let built = Built { steps: &steps, program, map };
+        let state = state(&built.work()?);
+        launch.add(built.runs(&["sandbox", "--sandbox-state-json", &state, "--", "/bin/true"])?);
+        call.add(built.runs(&["call", "--config", &built.configuration()?, "own.run", COMMAND])?);
+    }
+    let mut names = launch.in_order();
+    names.extend(call.in_order());
+    let mut seen = HashSet::new();
+    names.retain(|name| seen.insert(name.clone()));
     let script = workspace.root.join(LAYOUT);
     let text = fs::read_to_string(&script).doing("read the linker's script")?;
     let text = with_names(&text, &names)
@@ -74,17 +83,44 @@ fn build_default(workspace: &Workspace, option: &str) -> Outcome<PathBuf> {
     Ok(workspace.target.join("release").join(PROGRAM))
 }
 
-/// Of the functions that a launch with this program calls.
-fn choose(steps: &Path, program: &Path, map: &Path) -> Outcome<Chosen> {
-    let place = map.parent().unwrap_or(map);
-    let (work, result) = (place.join("work"), place.join("steps.txt"));
-    let mut launch = Command::new(steps);
-    launch.current_dir(&work).arg(&result).arg(program);
-    launch.args(["sandbox", "--sandbox-state-json", &state(&work.display().to_string())]);
-    output(launch.args(["--", "/bin/true"]))?;
-    let map = fs::read(map).doing("read the linker's map")?;
-    let addresses = fs::read_to_string(&result).doing("read the steps")?;
-    Ok(Chosen::of(&sections(&String::from_utf8_lossy(&map)), &addresses))
+/// A program with the linker's map of it.
+struct Built<'a> {
+    steps: &'a Path,
+    program: &'a Path,
+    map: &'a Path,
+}
+
+impl Built<'_> {
+    fn place(&self) -> &Path {
+        self.map.parent().unwrap_or(self.map)
+    }
+
+    fn work(&self) -> Outcome<String> {
+        let work = self.place().join("work").into_os_string().into_string();
+        work.map_err(|_| Failure::new("the repository's path is no UTF-8".to_owned()))
+    }
+
+    /// With the program's own server as one that is started, like any other.
+    fn configuration(&self) -> Outcome<String> {
+        let file = self.place().join("work/call.toml");
+        let program = self.program.display();
+        let text = format!(
+            "[mcp_servers.own]\ncommand = '{program}'\nargs = ['server', 'workspace']\n"
+        );
+        fs::write(&file, text).doing("write the configuration of a call")?;
+        Ok(file.display().to_string())
+    }
+
+    /// Of the functions that are called with these arguments.
+    fn runs(&self, arguments: &[&str]) -> Outcome<Chosen> {
+        let result = self.place().join("steps.txt");
+        let mut run = Command::new(self.steps);
+        run.current_dir(self.work()?).env("HOME", self.place()).arg(&result).arg(self.program);
+        output(run.args(arguments))?;
+        let map = fs::read(self.map).doing("read the linker's map")?;
+        let addresses = fs::read_to_string(&result).doing("read the steps")?;
+        Ok(Chosen::of(&sections(&String::from_utf8_lossy(&map)), &addresses))
+    }
 }
 
 fn state(work: &str) -> String {
@@ -169,6 +205,11 @@ impl Chosen {
         let (first, mut crowds): (Vec<_>, Vec<_>) = order.into_iter().partition(is_first);
         crowds.retain(|name| of(&stands_for, name) <= CROWD);
         Self { first, crowds }
+    }
+
+    fn add(&mut self, more: Self) {
+        self.first.extend(more.first);
+        self.crowds.extend(more.crowds);
     }
 
     /// Each once. What is the first in one build and a crowd in another is a crowd.
