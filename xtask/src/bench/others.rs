@@ -9,7 +9,7 @@ use super::stats::{Against, Row, in_turns};
 use super::tools::{Tools, prepare_peers};
 use crate::run::{Doing, Failure, Outcome, output};
 
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 9;
 const SHARE_ROUNDS: usize = 15;
 const LEAST_TIMES: f64 = 100.0;
 const MOST_SHARE_MILLISECONDS: f64 = 20.0;
