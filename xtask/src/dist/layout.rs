@@ -104,9 +104,8 @@ impl Built<'_> {
     fn configuration(&self) -> Outcome<String> {
         let file = self.place().join("work/call.toml");
         let program = self.program.display();
-        let text = format!(
-            "[mcp_servers.own]\ncommand = '{program}'\nargs = ['server', 'workspace']\n"
-        );
+        let text =
+            format!("[mcp_servers.own]\ncommand = '{program}'\nargs = ['server', 'workspace']\n");
         fs::write(&file, text).doing("write the configuration of a call")?;
         Ok(file.display().to_string())
     }
