@@ -305,10 +305,10 @@ fn a_tunnel_carries_no_other_name_than_its_own() {
         // In two parts, so that the greeting is held back.
         let (one, two) = first.split_at(first.len() / 2);
         stream.write_all(one).unwrap();
-        stream.write_all(two).unwrap();
-        stream.shutdown(Side::Write).unwrap();
+        // A refusal is a reset, and may come before all of it was sent.
+        stream.write_all(two).and_then(|()| stream.shutdown(Side::Write)).unwrap_or_default();
         let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).unwrap_or_default(); // a refusal is a reset
+        stream.read_to_end(&mut answer).unwrap_or_default();
         answer.strip_prefix(crate_established()).map(<[u8]>::to_vec).unwrap_or_default()
     };
     assert_eq!(through(&name, &hello_for("WEB.test")), hello_for("WEB.test"));
