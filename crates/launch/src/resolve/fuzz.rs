@@ -81,7 +81,12 @@ fn model(policy: &SandboxPolicy) -> Vec<(PathBuf, Access)> {
     for glob in &policy.deny_globs {
         let mut below = Vec::new();
         everything(&glob.base, &mut below);
-        let matching = below.iter().filter(|path| path.extension().is_some_and(|end| end == "env"));
+        let matches = |path: &Path| path.extension().is_some_and(|end| end == "env");
+        // A link in a directory that is masked leads nowhere: what it names is denied by its own name or not at all.
+        let is_masked = |path: &Path| {
+            path.ancestors().skip(1).take_while(|above| *above != glob.base).any(matches)
+        };
+        let matching = below.iter().filter(|path| matches(path) && !is_masked(path));
         let real = matching.filter_map(|path| std::fs::canonicalize(path).ok());
         all.extend(real.map(|path| (path, Access::Deny)));
     }
