@@ -313,7 +313,7 @@ impl Call<'_> {
         let catalog = self.limit.hold(&part, self.catalog(connection)).await?;
         let tool = tool(&catalog, server, name)?;
         let mut request = CallRequest::new(tool.name(), self.fill_in(tool)?, authority);
-        request.prepared = Some(tool.clone());
+        request.listed = Some(Arc::clone(&catalog));
         request.check_schemas = !self.arguments.unchecked;
         request.timeout = self.limit.left();
         request.max_total = request.timeout;

@@ -70,6 +70,10 @@ pub struct CallRequest {
     pub cancel: Option<Cancellation>,
     /// The tool as it was when the call was prepared; refused when it is another by now.
     pub prepared: Option<Tool>,
+    /// A list of this connection that the call goes by, whatever changes were announced since: for a program that
+    /// lists, calls and ends, whom a server that announces a change as it starts would make list twice. Default: the
+    /// current one, listed if need be.
+    pub listed: Option<Arc<Catalog>>,
     /// Check the arguments against the tool's input schema before anything is sent, and the result
     /// against its output schema; default: true.
     pub check_schemas: bool,
@@ -128,6 +132,7 @@ impl CallRequest {
             asked_by_person: false,
             cancel: None,
             prepared: None,
+            listed: None,
             check_schemas: true,
             takes_task: false,
         }
@@ -215,7 +220,7 @@ impl Connection {
             return Err(RequestFault::Fault(Fault::ArgumentsNotObject));
         }
         let flight = Flight::new(self, request);
-        let catalog = match flight.catalog_at_hand() {
+        let catalog = match request.listed.clone().or_else(|| flight.catalog_at_hand()) {
             Some(catalog) => catalog,
             None => Box::pin(self.catalog_for(&flight, request)).await?,
         };

@@ -22,6 +22,26 @@ pub(super) fn in_turns<E>(
     Ok((median(left), median(right)))
 }
 
+/// How much longer the first takes than the second, by the middle of their differences: things that vary more from
+/// round to round than they differ are compared round by round. Each round begins with the other one.
+pub(super) fn difference<E>(
+    rounds: usize,
+    mut first: impl FnMut() -> Result<f64, E>,
+    mut second: impl FnMut() -> Result<f64, E>,
+) -> Result<f64, E> {
+    let mut differences = Vec::with_capacity(rounds);
+    for round in 0..rounds {
+        differences.push(if round % 2 == 0 {
+            let left = first()?;
+            left - second()?
+        } else {
+            let right = second()?;
+            first()? - right
+        });
+    }
+    Ok(median(differences))
+}
+
 /// A measured value beside what it is compared with and the bar it should keep.
 #[derive(Debug)]
 pub(super) struct Row {

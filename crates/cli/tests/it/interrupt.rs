@@ -62,6 +62,17 @@ fn call_of_peer(
     Some(bench.command(words))
 }
 
+/// It goes by the list that it was typed by.
+#[test]
+fn a_server_that_announces_a_change_as_it_starts_is_asked_for_its_tools_once() {
+    let bench = Bench::new();
+    let twice = "F_LIST = \"twice\"";
+    let Some(mut call) = call_of_peer(&bench, "line", twice, &[]) else { return };
+    assert!(call.stdout(Stdio::null()).status().unwrap().success());
+    let log = bench.fixture.read("log").unwrap();
+    assert_eq!(log.matches("tools/list\"").count(), 1, "{log}");
+}
+
 #[test]
 fn the_first_interruption_cancels_at_the_server_and_the_second_ends_at_once() {
     for twice in [false, true] {

@@ -111,6 +111,20 @@ async fn a_change_notice_during_a_listing_is_not_lost() {
 }
 
 #[tokio::test]
+async fn a_call_goes_by_the_list_it_is_given_whatever_was_announced_since() {
+    let fake = Fake::new("peer", &[("F_LIST", "twice")]);
+    let connection = fake.start().await.unwrap();
+    let listed = connection.catalog().await.unwrap();
+    let mut given = request(&connection, "line", "{}").await;
+    given.listed = Some(listed);
+    connection.call(given).await.unwrap();
+    assert_eq!(fake.params("tools/list").len(), 1);
+    said(&connection, "line", "{}").await;
+    assert_eq!(fake.params("tools/list").len(), 2, "another call goes by what is current");
+    connection.shut_down().await;
+}
+
+#[tokio::test]
 async fn a_tool_that_is_missing_disabled_or_changed_is_refused_and_nothing_sent() {
     let mut fake = Fake::new("peer", &[]);
     let disabled = ["silent".to_owned()];
