@@ -2,14 +2,15 @@
 //!
 //! Each answer has to carry its question's token. Counted are answers that are lost (none within a
 //! minute although the server lives) or crossed, processes and descriptors that are left at the end, and
-//! memory after a warm-up. One line each on stdout; the exit code is 1 when one of them is not as it has
+//! memory after a warm-up. Servers on pipes are killed one by one, those behind URLs all at once. One line each on stdout; the exit code is 1 when one of them is not as it has
 //! to be, when fewer calls were made than wanted, or when some of the bad manners was not met over stdio and HTTP each.
 
-use std::collections::BTreeMap;
+mod counts;
+mod remote;
+
 use std::io::{self, Write as _};
-use std::process::Stdio;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use plenipo_connect::{
@@ -18,28 +19,19 @@ use plenipo_connect::{
 };
 use plenipo_wire::Fragment;
 use plenipo_wire::views::ContentBlock;
-use tokio::io::AsyncBufReadExt as _;
 
 use crate::{Failure, resident};
+use counts::{Counts, TRANSPORTS};
+use remote::Remote;
 
 const WORKERS: u64 = 4;
 /// No machine is so busy that an answer takes this long.
 const PATIENCE: Duration = Duration::from_secs(60);
 const SAMPLE: Duration = Duration::from_secs(2);
+/// How long the servers behind URLs live.
+const LIFE: Duration = Duration::from_secs(15);
 /// So many calls meet everything, whatever the seed.
 const MEETS_ALL: u64 = 5_000;
-/// What a server does that still answers.
-const ANSWERING: [&str; 7] = ["plain", "later", "dribble", "noise", "storm", "progress", "double"];
-/// What has to have been met otherwise, over each transport.
-const MET: [&str; 4] = ["changed", "cancelled", "timed-out", "server-ended"];
-const TRANSPORTS: [&str; 2] = ["stdio", "http"];
-
-/// Servers behind a URL, all of one process.
-struct Remote {
-    process: tokio::process::Child,
-    port: u16,
-}
-
 struct Soak {
     program: String,
     seconds: u64,
@@ -47,48 +39,6 @@ struct Soak {
     calls: u64,
     seed: u64,
     mark: String,
-}
-
-#[derive(Default)]
-struct Counts {
-    calls: AtomicU64,
-    right: AtomicU64,
-    crossed: AtomicU64,
-    lost: AtomicU64,
-    ended: AtomicU64,
-    cancelled: AtomicU64,
-    timed_out: AtomicU64,
-    refused: AtomicU64,
-    other: AtomicU64,
-    killed: AtomicU64,
-    met: Mutex<BTreeMap<(&'static str, &'static str), u64>>,
-}
-
-impl Counts {
-    fn meet(&self, transport: &'static str, what: &'static str) {
-        let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
-        *met.entry((transport, what)).or_default() += 1;
-    }
-
-    fn times(&self, transport: &'static str, what: &'static str) -> u64 {
-        let met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
-        met.get(&(transport, what)).copied().unwrap_or_default()
-    }
-
-    /// What was not met, of all that a long soak is for.
-    fn missed(&self) -> Vec<String> {
-        let met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
-        let wanted = TRANSPORTS.iter().flat_map(|transport| {
-            ANSWERING.iter().chain(&MET).map(move |what| (*transport, *what))
-        });
-        let missed = wanted.filter(|wanted| !met.contains_key(wanted));
-        let mut missed: Vec<String> =
-            missed.map(|(transport, what)| format!("{what} over {transport}")).collect();
-        if self.killed.load(Ordering::Relaxed) == 0 {
-            missed.push("killed".to_owned());
-        }
-        missed
-    }
 }
 
 fn transport(number: u64) -> &'static str {
@@ -142,7 +92,7 @@ impl Soak {
         let descriptors = entries("/proc/self/fd");
         say(&format!("soak seed={} servers={} calls={}", soak.seed, soak.servers, soak.calls));
         let begin = Instant::now();
-        let mut remote = Remote::start(&soak.program).await?;
+        let remote = Remote::start(&soak.program).await?;
         let mut servers = Vec::new();
         for number in 0..soak.servers {
             servers.push(tokio::spawn(Arc::clone(&soak).start(number, remote.port)));
@@ -164,6 +114,7 @@ impl Soak {
             }
         }
         let killer = tokio::spawn(Arc::clone(&soak).kill(Arc::clone(&counts), end));
+        let remote = tokio::spawn(restart(remote, Arc::clone(&counts), end));
         let memory = remember(end, &counts).await;
         while work.join_next().await.is_some() {}
         killer.abort();
@@ -174,8 +125,7 @@ impl Soak {
         while ending.join_next().await.is_some() {}
         // Subscriptions end with their server.
         while watching.join_next().await.is_some() {}
-        remote.process.kill().await?;
-        drop(remote);
+        remote.await??.end().await?;
         tokio::time::sleep(Duration::from_millis(500)).await;
         Ok(soak.judge(&counts, &memory, descriptors))
     }
@@ -253,7 +203,7 @@ impl Soak {
         );
         let flat = late <= warm + warm / 10 + 2048;
         say(&format!(
-            "calls={} right={} crossed={} lost={} server-ended={} cancelled={} timed-out={} refused={} other={} killed={}",
+            "calls={} right={} crossed={} lost={} server-ended={} cancelled={} timed-out={} refused={} other={} killed={} restarted={}",
             read(&counts.calls),
             read(&counts.right),
             read(&counts.crossed),
@@ -264,6 +214,7 @@ impl Soak {
             read(&counts.refused),
             read(&counts.other),
             read(&counts.killed),
+            read(&counts.restarted),
         ));
         let missed = if self.calls < MEETS_ALL { Vec::new() } else { counts.missed() };
         let enough = read(&counts.calls) >= self.calls;
@@ -284,28 +235,29 @@ impl Soak {
     }
 }
 
-impl Remote {
-    async fn start(program: &str) -> Result<Self, Failure> {
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "a server of the soak, outside every connection"
-        )]
-        let mut command = tokio::process::Command::new(program);
-        command.arg("http").stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
-        let mut process = command.spawn()?;
-        let output = process.stdout.take().ok_or("read where it listens")?;
-        let mut line = String::new();
-        tokio::io::BufReader::new(output).read_line(&mut line).await?;
-        let port = line.trim().strip_prefix("port=").ok_or("read where it listens")?;
-        Ok(Self { port: port.parse()?, process })
+/// Ends all servers behind URLs from time to time, in the middle of whatever they do.
+async fn restart(mut remote: Remote, counts: Arc<Counts>, end: Instant) -> Result<Remote, Failure> {
+    while Instant::now() + LIFE < end {
+        tokio::time::sleep(LIFE).await;
+        remote.restart().await?;
+        counts.restarted.fetch_add(1, Ordering::Relaxed);
     }
+    Ok(remote)
 }
 
 /// Follows the server's changes, and lists again when told.
 async fn watch(server: Server, counts: Arc<Counts>, transport: &'static str) {
+    let first = server.generation();
     let Ok(mut subscription) = server.subscribe(ChangeFilter::tools()).await else { return };
     while subscription.next().await.is_some() {
         counts.meet(transport, "changed");
+        let began_again = match transport {
+            "stdio" => server.generation() > first,
+            _ => counts.restarted.load(Ordering::Relaxed) > 0,
+        };
+        if began_again {
+            counts.meet(transport, "changed-later");
+        }
         if let Ok(connection) = server.connection().await {
             // A server that was just killed lists nothing; the next change tells again.
             connection.catalog().await.ok();

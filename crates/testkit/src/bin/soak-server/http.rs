@@ -1,5 +1,5 @@
 //! The same manners over Streamable HTTP: `/modern/…` and `/legacy/…` are servers of the two eras. A connection has a thread;
-//! `die` ends it in the middle of an answer, `abort` before one.
+//! `die` ends it in the middle of an answer, `abort` before one. Legacy servers have sessions, which end with the process.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -21,12 +21,13 @@ type Listens = Arc<Mutex<Vec<(String, Value, TcpStream)>>>;
 struct Request {
     path: String,
     is_post: bool,
+    session: Option<String>,
     body: Value,
 }
 
 /// Says its port in a line and serves until stdin ends.
-pub(super) fn serve() {
-    let Ok(listener) = TcpListener::bind("127.0.0.1:0") else { return };
+pub(super) fn serve(port: u16) {
+    let Ok(listener) = TcpListener::bind(("127.0.0.1", port)) else { return };
     let Ok(address) = listener.local_addr() else { return };
     let mut output = io::stdout();
     writeln!(output, "port={}", address.port()).and_then(|()| output.flush()).unwrap_or_default();
@@ -59,18 +60,21 @@ fn read(reader: &mut BufReader<&TcpStream>) -> Option<Request> {
     reader.read_line(&mut line).ok().filter(|count| *count > 0)?;
     let mut words = line.split_whitespace();
     let (is_post, path) = (words.next()? == "POST", words.next()?.to_owned());
-    let mut length = 0;
+    let (mut length, mut session) = (0, None);
     loop {
         let mut line = String::new();
         reader.read_line(&mut line).ok().filter(|count| *count > 0)?;
         let Some((name, value)) = line.trim_end().split_once(':') else { break };
         if name.eq_ignore_ascii_case("content-length") {
             length = value.trim().parse().ok().filter(|length| *length <= LONGEST_BODY)?;
+        } else if name.eq_ignore_ascii_case("mcp-session-id") {
+            session = Some(value.trim().to_owned());
         }
     }
     let mut body = Vec::new();
     reader.take(length).read_to_end(&mut body).ok()?;
-    Some(Request { path, is_post, body: serde_json::from_slice(&body).unwrap_or_default() })
+    let body = serde_json::from_slice(&body).unwrap_or_default();
+    Some(Request { path, is_post, session, body })
 }
 
 struct Answering<'a> {
@@ -85,10 +89,14 @@ impl Answering<'_> {
         if !self.request.is_post {
             return self.write(b"HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\n\r\n");
         }
+        let modern = self.request.path.starts_with("/modern/");
+        let is_known = self.request.session.as_deref() == Some(&session());
+        if !modern && !is_known && at(body, &["method"]) != "initialize" {
+            return self.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
+        }
         let (Some(id), Some(method)) = (body.get("id"), at(body, &["method"]).as_str()) else {
             return self.write(b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n");
         };
-        let modern = self.request.path.starts_with("/modern/");
         match method {
             "server/discover" if modern => self.result(id, &json!({
                 "supportedVersions": ["2026-07-28"], "resultType": "complete",
@@ -192,8 +200,12 @@ impl Answering<'_> {
     fn json(&mut self, message: &Value) -> io::Result<()> {
         let text = message.to_string();
         let length = text.len();
+        let session = match at(&self.request.body, &["method"]) == "initialize" {
+            true => format!("Mcp-Session-Id: {}\r\n", session()),
+            false => String::new(),
+        };
         let head = format!(
-            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+            "HTTP/1.1 200 OK\r\n{session}Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
         );
         self.write(format!("{head}{text}").as_bytes())
     }
@@ -229,6 +241,11 @@ impl Answering<'_> {
     fn lock_listens(&self) -> std::sync::MutexGuard<'_, Vec<(String, Value, TcpStream)>> {
         self.listens.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Of everybody, as long as this process lives.
+fn session() -> String {
+    format!("soak-{}", std::process::id())
 }
 
 /// `null` where there is none.

@@ -1,5 +1,5 @@
-//! An MCP server with bad manners, for the soak: `soak-server [modern]` on stdin and stdout, `soak-server http` on a port
-//! of 127.0.0.1 that it says.
+//! An MCP server with bad manners, for the soak: `soak-server [modern]` on stdin and stdout, `soak-server http PORT` on a
+//! port of 127.0.0.1 that it says.
 //!
 //! Each answer carries the token of its question. `manner` says what happens around it: `plain`,
 //! `later` (after `delay` ms, out of order), `dribble` (byte by byte), `noise`, `storm` (list changes),
@@ -34,7 +34,8 @@ struct Server {
 
 fn main() {
     if std::env::args().nth(1).is_some_and(|word| word == "http") {
-        return http::serve();
+        let port = std::env::args().nth(2).and_then(|word| word.parse().ok());
+        return http::serve(port.unwrap_or_default());
     }
     let server = Arc::new(Server {
         modern: std::env::args().nth(1).is_some_and(|word| word == "modern"),
