@@ -1,5 +1,6 @@
 //! `plenipo call SERVER.TOOL …`: one tool call, from words to an exit code.
 
+mod interruption;
 mod limit;
 mod pairs;
 mod render;
@@ -20,7 +21,6 @@ use plenipo_connect::{
     InputHandler, Member,
 };
 use plenipo_keeper::Keeper;
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::arguments::{CallArguments, Global};
 use crate::audit::{Audit, Ending};
@@ -33,6 +33,7 @@ use crate::serve::run_to_end;
 use crate::settings::Settings;
 use crate::{confined, proxies, sign_in, terminal};
 
+use interruption::{Interruption, interrupted};
 use limit::TimeLimit;
 pub(crate) use pairs::Inputs;
 use render::Rendered;
@@ -52,24 +53,8 @@ pub(crate) fn run(global: &Global, arguments: CallArguments) -> Result<ExitCode,
     let answers = Arc::new(Answers::new(person.clone(), Given::read(&arguments.input)?));
     // Before the authority is worked out: the file is protected like the configuration.
     let mut audit = Audit::open(settings.audit_file())?;
-    let choice = ProfileChoice {
-        name: arguments.profile.as_deref(),
-        directory: arguments.directory.as_deref(),
-    };
-    let place = target.server.environment(&settings)?;
-    let in_force = match place {
-        None => Some(authority::in_force(&settings, choice)?),
-        Some(place) => {
-            let directory = target.server.directory_in(place)?;
-            authority::in_force_elsewhere(&settings, choice, place, directory.as_deref())?
-        }
-    };
-    // With -C about a directory over there, the command that leads there starts here.
-    let here = arguments.directory.as_deref().filter(|_| place.is_none());
-    let directory = authority::working_directory(here)?;
-    check_environment(&settings, arguments.environment.as_deref())?;
-    let in_force = in_force.filter(|_| is_selected(place, &arguments));
-    let mut call = Call {
+    let (in_force, directory) = authority_of(&settings, &target, &arguments)?;
+    let call = Call {
         inputs,
         limit,
         person,
@@ -85,36 +70,32 @@ pub(crate) fn run(global: &Global, arguments: CallArguments) -> Result<ExitCode,
         in_force,
     };
     call.warn_about(&settings);
-    if global.verbose {
-        terminal::tell(&match &call.in_force {
-            Some(InForce { profile, state }) => {
-                format!("profile {profile} in {}", state.cwd.display())
-            }
-            None => "no sandbox policy is sent".to_owned(),
-        });
-    }
-    let outcome = run_to_end(call.perform(&settings, &mut audit, keeper));
-    match (outcome, call.turned_away.take()) {
-        (Err(failure), Some(authority)) => {
-            let person = call.person.clone();
-            let signed_in = match person {
-                Some(person) => run_to_end(call.sign_in(&settings, &person, &failure)),
-                None => Ok(false),
-            };
-            if !matches!(signed_in, Ok(true)) {
-                // It is not made again: this is how it ended.
-                audit.record(call.names(), authority, None, Ending::Failed(Code::SignIn))?;
-                return Err(signed_in.err().unwrap_or(failure));
-            }
-            // The time of a sign-in is the person's.
-            call.limit = TimeLimit::starting_now(call.arguments.timeout);
-            audit.begin_again();
-            let keeper = call.target.server.start_keeper();
-            call.is_repeated = true;
-            run_to_end(call.perform(&settings, &mut audit, keeper))
+    call.made(&settings, &mut audit, keeper)
+}
+
+/// What is sent with the call, if anything is, and where on this machine it is made.
+fn authority_of(
+    settings: &Settings,
+    target: &Target,
+    arguments: &CallArguments,
+) -> Result<(Option<InForce>, PathBuf), Failure> {
+    let choice = ProfileChoice {
+        name: arguments.profile.as_deref(),
+        directory: arguments.directory.as_deref(),
+    };
+    let place = target.server.environment(settings)?;
+    let in_force = match place {
+        None => Some(authority::in_force(settings, choice)?),
+        Some(place) => {
+            let directory = target.server.directory_in(place)?;
+            authority::in_force_elsewhere(settings, choice, place, directory.as_deref())?
         }
-        (outcome, _) => outcome,
-    }
+    };
+    // With -C about a directory over there, the command that leads there starts here.
+    let here = arguments.directory.as_deref().filter(|_| place.is_none());
+    let directory = authority::working_directory(here)?;
+    check_environment(settings, arguments.environment.as_deref())?;
+    Ok((in_force.filter(|_| is_selected(place, arguments)), directory))
 }
 
 /// Whether the call selects the environment that its server runs in, which it does unless it says otherwise.
@@ -159,6 +140,43 @@ impl Call<'_> {
         for warning in settings.warnings() {
             terminal::warn(warning);
         }
+        if self.global.verbose {
+            terminal::tell(&match &self.in_force {
+                Some(InForce { profile, state }) => {
+                    format!("profile {profile} in {}", state.cwd.display())
+                }
+                None => "no sandbox policy is sent".to_owned(),
+            });
+        }
+    }
+
+    /// Made, and made once more when the server wanted a sign-in that somebody was here for.
+    fn made(
+        mut self,
+        settings: &Settings,
+        audit: &mut Audit,
+        keeper: Option<Option<Keeper>>,
+    ) -> Result<ExitCode, Failure> {
+        let outcome = run_to_end(self.perform(settings, audit, keeper));
+        let (failure, authority) = match (outcome, self.turned_away.take()) {
+            (Err(failure), Some(authority)) => (failure, authority),
+            (outcome, _) => return outcome,
+        };
+        let signed_in = match &self.person {
+            Some(person) => run_to_end(self.sign_in(settings, person, &failure)),
+            None => Ok(false),
+        };
+        if !matches!(signed_in, Ok(true)) {
+            // It is not made again: this is how it ended.
+            audit.record(self.names(), authority, None, Ending::Failed(Code::SignIn))?;
+            return Err(signed_in.err().unwrap_or(failure));
+        }
+        // The time of a sign-in is the person's.
+        self.limit = TimeLimit::starting_now(self.arguments.timeout);
+        audit.begin_again();
+        let keeper = self.target.server.start_keeper();
+        self.is_repeated = true;
+        run_to_end(self.perform(settings, audit, keeper))
     }
 
     async fn perform(
@@ -391,44 +409,10 @@ fn signature(tool: &Tool) -> String {
     }
 }
 
-/// SIGINT, SIGTERM and SIGHUP end a call in good order: the server is told, and nothing is left running.
-struct Interruption {
-    interrupt: tokio::signal::unix::Signal,
-    terminate: tokio::signal::unix::Signal,
-    hang_up: tokio::signal::unix::Signal,
-}
-
-impl Interruption {
-    fn new() -> Result<Self, Failure> {
-        let listen = |kind| {
-            signal(kind).map_err(|error| {
-                Failure::new(Code::Transport, format!("failed to listen for signals: {error}"))
-            })
-        };
-        Ok(Self {
-            interrupt: listen(SignalKind::interrupt())?,
-            terminate: listen(SignalKind::terminate())?,
-            hang_up: listen(SignalKind::hangup())?,
-        })
-    }
-
-    async fn wait(&mut self) -> Code {
-        tokio::select! {
-            _ = self.interrupt.recv() => Code::Interrupted,
-            _ = self.terminate.recv() => Code::Terminated,
-            _ = self.hang_up.recv() => Code::HungUp,
-        }
-    }
-}
-
 fn ending(outcome: &Result<CallOutcome, Failure>) -> Ending {
     match outcome {
         Ok(outcome) if outcome.is_error() => Ending::ToolError,
         Ok(_) => Ending::Answered,
         Err(failure) => Ending::Failed(failure.code()),
     }
-}
-
-fn interrupted(code: Code) -> Failure {
-    Failure::new(code, "interrupted; the call was cancelled")
 }

@@ -1,32 +1,24 @@
 //! How the servers of the configuration are reached: what `call`, `tools` and `servers` have in common.
 
-use std::cell::OnceCell;
-use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+mod elsewhere;
+mod host;
+
+use std::path::PathBuf;
 
 use plenipo_config::{
-    EnvironmentSettings, HttpSettings, IdentityProviderConfig, Inherit, ServerConfig, ServerState,
-    StartContext, TransportSettings,
+    EnvironmentSettings, ServerConfig, ServerState, StartContext, TransportSettings,
 };
-use plenipo_connect::approval::ApprovalDecision;
-use plenipo_connect::environment::BindFault;
-use plenipo_connect::memory::Memory;
-use plenipo_connect::observer::{Event, Observer};
-use plenipo_connect::{
-    ConnectError, ConnectOptions, Endpoint, EraHint, Fault, HttpClient, HttpEndpoint,
-    LauncherProvider, Member, ServerName, ShutdownPolicy, StdioCommand, environment,
-};
-use plenipo_credentials::Vault;
+use plenipo_connect::{Endpoint, EraHint, Member, ServerName, ShutdownPolicy};
 use plenipo_keeper::Keeper;
 
-use crate::arguments::Global;
-use crate::credentials::enterprise::Company;
-use crate::failure::{Code, Failure};
-use crate::memory::Files;
+use crate::failure::Failure;
 use crate::settings::Settings;
-use crate::{authority, confined, credentials, env, terminal};
+use crate::{confined, env, terminal};
+
+pub(crate) use elsewhere::failed_in_place;
+pub(crate) use host::Host;
+
+use elsewhere::not_bound;
 
 /// A server that may be started.
 pub(crate) struct Reachable {
@@ -41,31 +33,6 @@ pub(crate) enum Unreachable {
     Disabled(String),
     /// Its configuration is wrong.
     Faulty(Failure),
-}
-
-/// What every start needs.
-pub(crate) struct Host<'a> {
-    global: &'a Global,
-    settings: &'a Settings,
-    launcher: Arc<LauncherProvider>,
-    /// One pool for all of them.
-    http: HttpClient,
-    /// Where tokens are kept; opened when one is needed.
-    vault: Vault,
-    /// The company's, for servers that it manages.
-    provider: Option<IdentityProviderConfig>,
-    /// Whose tokens, where there are several people's.
-    account: Option<String>,
-    /// What earlier runs learnt about configured servers.
-    memory: Option<Arc<dyn Memory>>,
-    /// Where servers start.
-    directory: PathBuf,
-    /// What the operator passes on to the built-in server's commands beside the usual.
-    environment: Vec<(OsString, OsString)>,
-    /// Made when the first local server is about to start.
-    keeper: OnceCell<Option<Keeper>>,
-    /// Who said that the call may be made.
-    decided: Arc<OnceLock<ApprovalDecision>>,
 }
 
 impl Reachable {
@@ -203,13 +170,13 @@ impl Reachable {
 
     /// Its keeper, when it will be a process of this machine: started early, it is ready when it is needed.
     pub(crate) fn start_keeper(&self) -> Option<Option<Keeper>> {
-        (self.transport() != "http").then(start_keeper)
+        (self.transport() != "http").then(host::start_keeper)
     }
 
     /// The server with everything filled in that its start needs.
     pub(crate) fn member(&self, host: &Host<'_>) -> Result<Member, Failure> {
         let mut options = host.options();
-        let place = self.environment(host.settings)?;
+        let place = self.environment(host.settings())?;
         if let Some(place) = place {
             place.apply_to(&mut options);
         }
@@ -219,16 +186,16 @@ impl Reachable {
             return Ok(Member::new(self.name.clone(), host.own_server()?, options));
         };
         config.apply_to(&mut options);
-        if host.global.verbose {
+        if host.is_verbose() {
             // Its last words are wanted, too.
             options.shutdown = ShutdownPolicy::Wait;
         }
-        options.memory = host.memory.clone();
+        options.memory = host.memory();
         let lookup = |name: &str| env::variable(name);
         let home = env::home();
         let mut context = StartContext::new(&lookup);
         context.home = home.as_deref();
-        context.directory = Some(&host.directory);
+        context.directory = Some(host.directory());
         for warning in &config.warnings {
             terminal::warn(&warning.to_string());
         }
@@ -240,10 +207,10 @@ impl Reachable {
             _ => config.endpoint(&context)?,
         };
         if let (Some(profile), Endpoint::Stdio(command)) =
-            (self.confinement(host.settings), &endpoint)
+            (self.confinement(host.settings()), &endpoint)
         {
             endpoint =
-                Endpoint::from(confined::command(host.settings, &self.name, profile, command)?);
+                Endpoint::from(confined::command(host.settings(), &self.name, profile, command)?);
         }
         match &mut endpoint {
             // Nothing is listened for between a command's few requests.
@@ -259,192 +226,6 @@ impl Reachable {
     }
 }
 
-impl<'a> Host<'a> {
-    /// `directory` is where the call's profile applies.
-    pub(crate) fn new(global: &'a Global, settings: &'a Settings, directory: &Path) -> Self {
-        let launcher = match authority::launcher(settings) {
-            Ok(source) => LauncherProvider::new(source),
-            Err(reason) => {
-                terminal::warn(&format!("no launcher is sent: {reason}"));
-                LauncherProvider::none()
-            }
-        };
-        let http = HttpClient::new(env::http_client_options());
-        let policy = settings.environment_policy();
-        let environment = policy
-            .filter(|policy| policy.inherit == Some(Inherit::All))
-            .map(|policy| policy.apply(env::variables(), false))
-            .unwrap_or_default();
-        let memory =
-            env::data_directory().map(|data| Arc::new(Files::below(&data)) as Arc<dyn Memory>);
-        let directory = directory.to_path_buf();
-        let (launcher, keeper) = (Arc::new(launcher), OnceCell::new());
-        let (decided, vault, account) = (Arc::default(), credentials::vault(settings), None);
-        Self {
-            global,
-            settings,
-            launcher,
-            http,
-            vault,
-            provider: settings.identity_provider().cloned(),
-            account,
-            memory,
-            directory,
-            environment,
-            keeper,
-            decided,
-        }
-    }
-
-    /// Lets a server behind a URL have a token, by the one way that its configuration has.
-    fn authorize(
-        &self,
-        name: &ServerName,
-        endpoint: &mut HttpEndpoint,
-        settings: &HttpSettings,
-    ) -> Result<(), Failure> {
-        let person = self.account.as_deref();
-        let Some(enterprise) = &settings.enterprise else {
-            let how = (&self.http, &self.vault, person);
-            return credentials::authorize(name, endpoint, settings, how);
-        };
-        let company = Company {
-            provider: self.provider.as_ref(),
-            http: &self.http,
-            vault: &self.vault,
-            person,
-        };
-        credentials::enterprise::authorize(name, endpoint, (settings, enterprise), &company)
-    }
-
-    /// With the tokens of this person.
-    #[must_use]
-    pub(crate) fn acting_as(mut self, account: Option<&str>) -> Self {
-        self.account = account.map(str::to_owned);
-        self
-    }
-
-    /// Nothing that a local server starts is left when this program ends, however it ends.
-    fn keep(&self, options: &mut ConnectOptions) {
-        if let Some(keeper) = self.keeper.get_or_init(start_keeper) {
-            if let Some(data) = env::data_directory() {
-                keeper.take_turns_in(data.join("ending"));
-            }
-            options.spawner = Arc::new(keeper.clone());
-        }
-    }
-
-    /// With a keeper that was started already, or could not be.
-    #[must_use]
-    pub(crate) fn kept_by(mut self, keeper: Option<Option<Keeper>>) -> Self {
-        self.keeper = keeper.map(OnceCell::from).unwrap_or_default();
-        self
-    }
-
-    /// Where the first decision about a call is kept.
-    #[must_use]
-    pub(crate) fn deciding(mut self, decided: &Arc<OnceLock<ApprovalDecision>>) -> Self {
-        self.decided = Arc::clone(decided);
-        self
-    }
-
-    fn options(&self) -> ConnectOptions {
-        let mut options = ConnectOptions::default();
-        let decided = Arc::clone(&self.decided);
-        options.observer = Arc::new(Voice { verbose: self.global.verbose, decided });
-        options.launcher = Arc::clone(&self.launcher);
-        options.http = self.http.clone();
-        options
-    }
-
-    /// This very program as the built-in server.
-    fn own_server(&self) -> Result<StdioCommand, Failure> {
-        let executable = env::executable().map_err(|error| {
-            let message = format!("failed to find this program's own file: {error}");
-            Failure::new(Code::Transport, message)
-        })?;
-        let mut command = StdioCommand::new(executable);
-        if let Some(file) = self.configuration() {
-            command.args([OsStr::new("--config"), file.as_os_str()]);
-        }
-        command.args(["server", "workspace"]);
-        let lookup = |name: &str| env::variable(name);
-        let mut variables = environment::build(&lookup, &[], &BTreeMap::new());
-        let present = |name: &OsStr| variables.iter().any(|(present, _)| present == name);
-        let more: Vec<_> =
-            self.environment.iter().filter(|(name, _)| !present(name)).cloned().collect();
-        variables.extend(more);
-        command.environment(variables);
-        Ok(command)
-    }
-
-    /// The built-in server gets a short environment, so a configuration that was named in this one is named to it.
-    fn configuration(&self) -> Option<PathBuf> {
-        let named = self.global.config.clone();
-        let named = named.or_else(|| env::variable("PLENIPO_CONFIG").map(Into::into));
-        let usual = || {
-            let file = env::configuration_directory()?.join("plenipo.toml");
-            file.is_file().then_some(file)
-        };
-        named.and_then(|file| std::path::absolute(file).ok()).or_else(usual)
-    }
-}
-
-/// Of a connection to a server in `place`: what ended, or is missing, is the command that leads there, or something
-/// over there. Nothing of this machine's environment would help.
-pub(crate) fn failed_in_place(error: ConnectError, place: Option<&EnvironmentSettings>) -> Failure {
-    let Some(EnvironmentSettings { id, .. }) = place else { return error.into() };
-    let hint = match error.fault() {
-        Fault::ProgramNotFound { .. } | Fault::InterpreterMissing { .. } => {
-            format!("check `command` of [environments.{id}]")
-        }
-        Fault::Exited { how } => match how.code() {
-            Some(126) => format!(
-                "over there the `cwd` is missing, or the program cannot be run: see `cwd` of the server and of \
-                 [environments.{id}]"
-            ),
-            Some(127) => {
-                "over there the program was not found: give its whole path in `command`".to_owned()
-            }
-            Some(255) => format!(
-                "255 is how ssh says that it failed itself; run the `command` of [environments.{id}] by hand, with \
-                 `true` at its end"
-            ),
-            _ => format!(
-                "what leads to environment `{id}`, or the server over there, ended: run the `command` of \
-                 [environments.{id}] by hand, with the server's at its end"
-            ),
-        },
-        Fault::OutputClosed => format!("run the `command` of [environments.{id}] by hand"),
-        _ => return error.into(),
-    };
-    Failure::from(error).with_hint(hint)
-}
-
-/// A server that cannot be brought to its environment.
-fn not_bound(server: &ServerName, fault: &BindFault) -> Failure {
-    let failure = Failure::usage(format!("failed to start server `{server}`: {fault}"));
-    match fault {
-        BindFault::CannotForward { .. } => failure.with_hint(
-            "set `forward_env` and `{env}` if the command can pass variables on by name, or set \
-             them over there",
-        ),
-        BindFault::OfThePrefix { .. } => failure.with_hint("set it over there"),
-        _ => failure,
-    }
-}
-
-/// Before anything starts a thread.
-fn start_keeper() -> Option<Keeper> {
-    match Keeper::start() {
-        Ok(keeper) => Some(keeper),
-        Err(error) => {
-            terminal::warn(&format!("servers may outlive this program: {error}"));
-            None
-        }
-    }
-}
-
 impl Unreachable {
     /// As a failure of a command that needs this very server.
     pub(crate) fn into_failure(self, name: &str) -> Failure {
@@ -453,31 +234,6 @@ impl Unreachable {
                 Failure::usage(format!("server `{name}` is disabled: {reason}"))
             }
             Self::Faulty(failure) => failure,
-        }
-    }
-}
-
-/// What a connection has to say, on stderr.
-struct Voice {
-    verbose: bool,
-    decided: Arc<OnceLock<ApprovalDecision>>,
-}
-
-impl Observer for Voice {
-    fn event(&self, event: &Event<'_>) {
-        let dim = |text: String| terminal::tell(&terminal::stderr().dim(&text));
-        match event {
-            Event::Warning { server, text } => {
-                terminal::warn(&format!("server `{server}`: {text}"))
-            }
-            Event::Approval { decision, .. } => {
-                self.decided.get_or_init(|| *decision);
-            }
-            Event::Stderr { server, line } if self.verbose => dim(format!("[{server}] {line}")),
-            Event::Log { server, params } if self.verbose => {
-                dim(format!("[{server}] {}", params.get()))
-            }
-            _ => {}
         }
     }
 }
