@@ -7,6 +7,7 @@
 mod elf;
 pub(crate) mod layout;
 mod licences;
+mod pack;
 mod verify;
 
 use std::env;
@@ -17,7 +18,10 @@ use std::process::Command;
 use crate::run::{Doing, Failure, Outcome, cargo, output, succeed};
 use crate::workspace::Workspace;
 
+use pack::Stamp;
+
 const PROGRAM: &str = "plenipo";
+const SUMS: &str = "SHA256SUMS";
 /// Where the code that a launch runs is to be, for the linker.
 const LAYOUT: &str = "crates/cli/launch.ld";
 /// Tests of the command line that take the release's executable as well.
@@ -39,35 +43,23 @@ pub(crate) fn is_verified(words: &[String]) -> Outcome<bool> {
     }
 }
 
-/// Builds the release, tests it, and puts everything into `target/dist`; with `verified`, only if a build somewhere else is
-/// the same.
+/// Builds the release, tests it, and puts everything into `target/dist`; with `verified`, only if everything made somewhere
+/// else is the same.
 pub(crate) fn run(workspace: &Workspace, verified: bool) -> Outcome {
+    let stamp = Stamp::of(workspace)?;
     let release = build(workspace)?;
-    if verified {
-        verify::verify(workspace, &release)?;
-    }
     test(workspace, &release)?;
+    let staged = workspace.target.join("dist-build/dist");
+    pack::assemble(workspace, &release, &staged, &stamp)?;
+    if verified {
+        verify::verify(workspace, &staged, &stamp)?;
+    }
     let place = workspace.target.join("dist");
-    let version = version(workspace)?;
-    let name = format!("{PROGRAM}-{version}-{}", release.triple);
-    let folder = place.join(&name);
-    if folder.exists() {
-        fs::remove_dir_all(&folder).doing("remove the last release")?;
+    if place.exists() {
+        fs::remove_dir_all(&place).doing("remove the last release")?;
     }
-    fs::create_dir_all(folder.join("man")).doing("make the release's folder")?;
-    copy(&release.program, &folder.join(PROGRAM))?;
-    copy(&release.program, &place.join(PROGRAM))?;
-    for file in ["LICENSE", "README.md", "CHANGELOG.md"] {
-        copy(&workspace.root.join(file), &folder.join(file))?;
-    }
-    succeed(Command::new(&release.program).arg("man").arg(folder.join("man")))?;
-    let text = licences::of(workspace, PROGRAM, &release.triple)?;
-    fs::write(folder.join("THIRD-PARTY-LICENSES.txt"), text).doing("write the licences")?;
-    let archive = format!("{name}.tar.gz");
-    pack(workspace, &place, &name, &archive)?;
-    let mut sum = Command::new("sha256sum");
-    let sums = output(sum.current_dir(&place).args([PROGRAM, archive.as_str()]))?;
-    fs::write(place.join("SHA256SUMS"), &sums).doing("write the checksums")?;
+    fs::rename(&staged, &place).doing("move the release to its place")?;
+    let sums = fs::read_to_string(place.join(SUMS)).doing("read the checksums")?;
     println!("dist: {}\n{}", place.display(), sums.trim_end());
     Ok(())
 }
@@ -163,27 +155,4 @@ fn test(workspace: &Workspace, release: &Release) -> Outcome {
     let mut tests = cargo(&workspace.root);
     tests.args(["test", "--package", PROGRAM, "--test", "it", TESTS]);
     succeed(tests.env("PLENIPO_DIST", &release.program))
-}
-
-fn version(workspace: &Workspace) -> Outcome<&str> {
-    let package = workspace.packages.iter().find(|package| package.name == PROGRAM);
-    package
-        .map(|package| package.version.as_str())
-        .ok_or_else(|| Failure::new(format!("no package `{PROGRAM}`")))
-}
-
-fn copy(from: &Path, to: &Path) -> Outcome {
-    fs::copy(from, to).map(drop).doing(&format!("copy {}", from.display()))
-}
-
-/// Same names, same bytes: sorted, without owners, with the commit's time.
-fn pack(workspace: &Workspace, place: &Path, name: &str, archive: &str) -> Outcome {
-    let mut log = Command::new("git");
-    let time = output(log.current_dir(&workspace.root).args(["log", "-1", "--format=%ct"]));
-    let time = time.map_or_else(|_| "0".to_owned(), |time| time.trim().to_owned());
-    let mut tar = Command::new("tar");
-    tar.current_dir(place).arg("--use-compress-program=gzip -n");
-    tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--format=ustar"]);
-    tar.arg(format!("--mtime=@{time}")).args(["--mode=go=rX,u+rw", "-cf", archive, name]);
-    succeed(&mut tar)
 }

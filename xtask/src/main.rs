@@ -57,7 +57,7 @@ Usage: cargo xtask <task>
            no process or descriptor left, and memory has to stay flat
   dist [--verify]
            the release in target/dist: a static executable (tested), man pages, licences, checksums
-             --verify    builds it once more, from a copy in another place, and compares (twice the minutes)
+             --verify    makes it once more, from a copy in another place, and compares every byte (twice the minutes)
   layout   writes the functions of an ordinary launch into crates/cli/launch.ld, for the linker (builds the release)
   conformance [--scenario NAME]…
            the official suite's client scenarios, both revisions; fetched from npm into target/conformance
