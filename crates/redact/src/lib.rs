@@ -1,9 +1,11 @@
-//! Values that must not be shown: wrapped while they travel, masked where they are displayed.
+//! What may be shown: secrets never, wrapped while they travel and masked where they are displayed; peers' text only
+//! once it is harmless.
 //!
 //! - [`Secret`] holds a value that `Debug` and `Display` never print; reading it takes a visible
 //!   [`expose`](Secret::expose).
 //! - [`redacted_url`] and [`redacted_header`] mask what may carry a credential in text that is
 //!   meant for people: log lines, errors, `--json` output.
+//! - [`text`] makes what a peer wrote short, one line, and free of control characters.
 //!
 //! This is about what gets *printed*. Memory is not wiped and comparison is not constant-time.
 //!
@@ -25,6 +27,7 @@
 
 mod header;
 mod secret;
+pub mod text;
 mod url;
 
 pub use header::{is_secret_header, redacted_header};

@@ -1,15 +1,13 @@
 //! The reasons of a failure over HTTP.
 
-use std::error::Error;
 use std::path::PathBuf;
 
+use plenipo_http::ClientFault;
+pub use plenipo_http::HttpCause;
 use thiserror::Error;
 
 use super::ErrorKind;
 use crate::transport::http::AuthorizeError;
-
-/// The cause below a failed exchange, as the library that met it says it.
-pub type HttpCause = Box<dyn Error + Send + Sync>;
 
 /// Why something failed over HTTP. No text holds a configured header's value.
 #[derive(Debug, Error)]
@@ -198,6 +196,19 @@ impl HttpFault {
     /// Whether a second attempt may go better.
     pub(crate) fn is_transient(&self) -> bool {
         matches!(self, Self::Status { status, .. } if is_transient(*status))
+    }
+}
+
+impl From<ClientFault> for HttpFault {
+    fn from(fault: ClientFault) -> Self {
+        match fault {
+            ClientFault::Url { reason } => Self::Url { reason },
+            ClientFault::Roots { path, source } => Self::Roots { path, source },
+            ClientFault::Unreachable { origin, source } => Self::Unreachable { origin, source },
+            ClientFault::Broken(source) => Self::Broken(source),
+            ClientFault::TooLong { limit } => Self::TooLong { limit },
+            other => Self::Broken(Box::new(other)),
+        }
     }
 }
 

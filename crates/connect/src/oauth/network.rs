@@ -6,15 +6,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderValue, header};
+use plenipo_http::{ClientFault, HttpCause, HttpClient, SingleExchanges};
 use plenipo_oauth::{
     AddressPolicy, Answer, EndpointUrl, Http, IncomingResponse, OutgoingRequest, TransportFault,
 };
 use plenipo_redact::Secret;
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
-
-use crate::error::{HttpCause, HttpFault};
-use crate::transport::http::{HttpClient, SingleExchanges};
 
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("plenipo/", env!("CARGO_PKG_VERSION")));
 
@@ -117,7 +115,7 @@ fn fault(cause: HttpCause) -> TransportFault {
         Err(cause) => cause,
     };
     match cause.downcast_ref() {
-        Some(HttpFault::TooLong { limit }) => TransportFault::TooLarge { limit: *limit },
+        Some(ClientFault::TooLong { limit }) => TransportFault::TooLarge { limit: *limit },
         _ => TransportFault::Broken(cause),
     }
 }

@@ -5,54 +5,42 @@
 //! HTTP or TLS is set up before the first request. Over TLS a server that offers HTTP/2 is spoken to in
 //! it, all requests on one connection; else connections of HTTP/1.1 are kept.
 //!
-//! | bound | value |
+//! | bound, beside those of [`plenipo_http`] | value |
 //! |---|---|
 //! | body, event | `max_message_bytes` of the connection |
 //! | body of an error | 64 KiB; 8 KiB and 200 characters of it are kept to show |
-//! | head of a response | 128 KiB; over HTTP/1.1 100 headers |
 //! | redirections | 5, same origin only |
 //! | headers helper | 10 s, 64 KiB |
 
 mod authorizer;
-mod body;
-mod client;
-mod connector;
 mod delivery;
 mod exchange;
 mod headers;
 mod helper;
-mod lanes;
 mod link;
 mod post;
 mod principal;
-mod received;
-mod secrets;
 mod server_stream;
 mod session;
-mod single;
-mod target;
-mod tls;
 
 use std::fmt;
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
+pub use plenipo_http::{HttpClient, HttpClientOptions, ProxyRules};
+use plenipo_http::{Secrets, Target};
 use plenipo_redact::Secret;
 
 pub use authorizer::{
     Authorization, AuthorizeError, AuthorizeRequest, Authorizer, Authorizing, Challenge, Operation,
     Verdict, Withdrawal,
 };
-pub use client::{HttpClient, HttpClientOptions, ProxyRules};
 pub(crate) use exchange::Question;
 pub(crate) use headers::encoded;
 pub(crate) use link::HttpLink;
 pub(crate) use principal::era_key;
 pub(crate) use session::Protocol;
-pub(crate) use single::SingleExchanges;
 
-use self::secrets::Secrets;
-use self::target::Target;
 use super::stdio::StdioCommand;
 use crate::error::HttpFault;
 

@@ -5,15 +5,13 @@ use std::sync::PoisonError;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::Full;
+use plenipo_http::{Received, Target};
 
 use super::authorizer::{AuthorizeRequest, Challenge, Operation, Verdict};
-use super::body::let_end;
 use super::headers;
 use super::helper::Made;
 use super::link::HttpLink;
 use super::post::challenge;
-use super::received::Received;
-use super::target::Target;
 use crate::error::HttpFault;
 
 const REDIRECTIONS: usize = 5;
@@ -63,7 +61,7 @@ impl HttpLink {
             {
                 may_renew = false;
                 if let Some(renewed) = helper.renew(current.number).await? {
-                    let_end(landed.response.into_body());
+                    landed.response.into_body().let_end();
                     made = Some(renewed);
                     continue;
                 }
@@ -72,7 +70,7 @@ impl HttpLink {
             if refused > REPETITIONS || !self.may_repeat(delivery, &landed, refused).await? {
                 return Ok(landed.response);
             }
-            let_end(landed.response.into_body());
+            landed.response.into_body().let_end();
         }
     }
 
@@ -167,7 +165,7 @@ impl HttpLink {
                 return Ok(Landed { response, target, generation });
             };
             let status = response.status();
-            let_end(response.into_body());
+            response.into_body().let_end();
             if matches!(status, StatusCode::MOVED_PERMANENTLY | StatusCode::PERMANENT_REDIRECT) {
                 *self.target.lock().unwrap_or_else(PoisonError::into_inner) = next.clone();
             }

@@ -13,16 +13,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::response::Parts;
 use http::{HeaderMap, Response, StatusCode, header};
+use plenipo_http::{Received as Body, preview};
 use plenipo_wire::Incoming;
 use plenipo_wire::protocol::{error_code, methods};
 use plenipo_wire::sse::EventReader;
 use tokio::time::sleep;
 
-use super::body;
 use super::headers;
 use super::link::HttpLink;
 use super::post::{Message, challenge};
-use super::received::Received as Body;
 use super::session::Session;
 use crate::call::mirror::Mirrored;
 use crate::error::{Fault, HttpFault};
@@ -134,7 +133,7 @@ impl HttpLink {
             self.sessions.offer(head.headers.get(headers::SESSION).cloned());
         }
         if matches!(head.status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
-            body::let_end(body);
+            body.let_end();
             return Err(HttpFault::NoContent { status: head.status.as_u16() }.into());
         }
         check_encoding(&head.headers)?;
@@ -143,7 +142,7 @@ impl HttpLink {
             "application/json" | "" => self.take_json(peer, question, body).await?,
             found => {
                 let found = crate::text::shown(found);
-                let body = body::read_error(body, self.max_error_bytes).await;
+                let body = body.read_error(self.max_error_bytes).await;
                 let preview = body.preview(&self.secrets());
                 return Err(HttpFault::ContentType { found, preview }.into());
             }
@@ -157,10 +156,10 @@ impl HttpLink {
         question: &Question<'_>,
         body: Body,
     ) -> Result<(), HttpFault> {
-        let bytes = body::read(body, self.max_message_bytes).await?;
+        let bytes = body.read(self.max_message_bytes).await?;
         peer.receive_for(Some(question.id), &bytes);
         if peer.pending.is_waiting(question.id) {
-            let preview = body::preview(&bytes, &self.secrets());
+            let preview = preview(&bytes, &self.secrets());
             return Err(HttpFault::NotMessage { preview });
         }
         Ok(())
@@ -176,19 +175,19 @@ impl HttpLink {
     ) -> Result<Taken, RequestFault> {
         let status = head.status.as_u16();
         let challenge = challenge(&head.headers);
-        let body = body::read_error(body, self.max_error_bytes).await;
-        let code = error_code(&body.bytes);
+        let body = body.read_error(self.max_error_bytes).await;
+        let code = error_code(body.bytes());
         let refused = status == 401 || (status == 403 && (code.is_none() || !challenge.is_empty()));
         if refused {
             let challenge = self.secrets().scrub(&challenge).into_owned();
             let challenge = Some(challenge).filter(|challenge| !challenge.is_empty());
             return Err(HttpFault::SignInNeeded { status, challenge }.into());
         }
-        if session.id.is_some() && is_session_gone(status, &body.bytes) {
+        if session.id.is_some() && is_session_gone(status, body.bytes()) {
             return Ok(Taken::SessionGone);
         }
         if code.is_some() {
-            peer.receive_for(Some(question.id), &body.bytes);
+            peer.receive_for(Some(question.id), body.bytes());
         }
         if peer.pending.is_waiting(question.id) {
             let preview = body.preview(&self.secrets());
@@ -211,7 +210,7 @@ impl HttpLink {
         loop {
             let fault = match pump(peer, Some(question.id), &mut reader, &mut body).await? {
                 Pumped::Answered => {
-                    body::let_end(body);
+                    body.let_end();
                     return Ok(());
                 }
                 Pumped::Ended { fault, events } => {
@@ -261,10 +260,10 @@ pub(super) async fn pump(
                 return Ok(Pumped::Answered);
             }
         }
-        match body::next(body).await {
+        match body.next().await {
             Ok(Some(bytes)) => reader.push(&bytes),
             Ok(None) => return Ok(Pumped::Ended { fault: None, events }),
-            Err(fault) => return Ok(Pumped::Ended { fault: Some(fault), events }),
+            Err(fault) => return Ok(Pumped::Ended { fault: Some(fault.into()), events }),
         }
     }
 }

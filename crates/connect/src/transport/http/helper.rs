@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
+use plenipo_http::Secrets;
 use plenipo_wire::{Fragment, object};
 use tokio::sync::Mutex;
 
 use super::headers::checked;
-use super::secrets::Secrets;
 use crate::error::HttpFault;
 use crate::transport::stdio::{Brief, StdioCommand, run_briefly};
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header};
 use plenipo_authority::{CredentialPin, SandboxOptIn};
+use plenipo_http::{HttpClient, Secrets, Target};
 use plenipo_wire::protocol::methods;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex as AsyncMutex;
@@ -15,14 +16,10 @@ use tokio::time::{Instant, timeout};
 
 use super::HttpEndpoint;
 use super::authorizer::Authorizer;
-use super::body::let_end;
-use super::client::HttpClient;
 use super::helper::Helper;
 use super::post::Message;
-use super::secrets::Secrets;
 use super::server_stream::Listening;
 use super::session::{Protocol, Session, Sessions};
-use super::target::Target;
 use crate::error::{Fault, HttpFault};
 use crate::negotiate;
 use crate::options::{ClientIdentity, ConnectOptions};
@@ -142,7 +139,7 @@ impl HttpLink {
         let message = Message { method, name: None, mirrored: &[], body };
         let response = self.post(&session, message).await?;
         let fault = super::post::status_fault(response.status());
-        let_end(response.into_body());
+        response.into_body().let_end();
         match fault {
             Some(fault) => Err(RequestFault::Fault(Fault::Http(fault))),
             None => Ok(()),
@@ -167,7 +164,7 @@ impl HttpLink {
             let message = Message { method: "", name: None, mirrored: &[], body };
             // What becomes of it concerns nobody: the request it belongs to tells more.
             if let Ok(response) = link.post(&session, message).await {
-                let_end(response.into_body());
+                response.into_body().let_end();
             }
         };
         errands.spawn_on(errand, &runtime);

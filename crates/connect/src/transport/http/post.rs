@@ -2,13 +2,13 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
+use plenipo_http::Received;
 use plenipo_wire::protocol::{MODERN_VERSION, methods};
 
 use super::authorizer::Operation;
 use super::delivery::Delivery;
 use super::headers;
 use super::link::{HttpLink, is_repeatable};
-use super::received::Received;
 use super::session::Session;
 use crate::error::HttpFault;
 

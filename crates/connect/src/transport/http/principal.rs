@@ -1,9 +1,9 @@
 //! Which server, and for whom it answers: names for what is remembered between connections.
 
 use http::HeaderMap;
+use plenipo_http::Target;
 
 use super::link::HttpLink;
-use super::target::Target;
 use crate::memory::MemoryKey;
 
 /// The server's era depends on nobody.

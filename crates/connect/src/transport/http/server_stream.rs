@@ -8,7 +8,6 @@ use plenipo_wire::sse::EventReader;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::body;
 use super::exchange::{Pumped, is_stream, pump};
 use super::link::HttpLink;
 use super::session::Session;
@@ -88,7 +87,7 @@ impl HttpLink {
         }
         let mut body = response.into_body();
         let mut reader = EventReader::with_limit(self.max_message_bytes.min(FIRST_EVENT));
-        while let Ok(Some(bytes)) = body::next(&mut body).await {
+        while let Ok(Some(bytes)) = body.next().await {
             reader.push(&bytes);
             if let Some(event) = reader.next_event() {
                 return event.is_ok_and(|event| event.name == b"endpoint");

@@ -13,20 +13,20 @@ use hyper_util::client::legacy::{Client, Error};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use plenipo_redact::Secret;
 
-use super::connector::Connector;
-use super::lanes::Lanes;
-use super::received::Received;
-use super::target::Target;
-use crate::error::{HttpCause, HttpFault};
+use crate::connector::Connector;
+use crate::error::{ClientFault, HttpCause};
+use crate::lanes::Lanes;
+use crate::received::Received;
+use crate::target::Target;
 
 /// Shorter than most servers keep an idle connection, so that few requests meet a closed one.
-pub(super) const IDLE: Duration = Duration::from_secs(55);
+pub(crate) const IDLE: Duration = Duration::from_secs(55);
 /// In milliseconds.
 const PAUSE: u64 = 100;
-pub(super) const IDLE_PER_ORIGIN: usize = 64;
+pub(crate) const IDLE_PER_ORIGIN: usize = 64;
 /// The library looks after each read: a head is never over twice this.
-pub(super) const HEAD: usize = 64 * 1024;
-pub(super) const HEADERS: usize = 100;
+pub(crate) const HEAD: usize = 64 * 1024;
+pub(crate) const HEADERS: usize = 100;
 /// The same bound for HTTP/2, where names and values are counted (RFC 9113 §6.5.2).
 const HEAD_LIST: u32 = 128 * 1024;
 /// What a server may send on one stream, and on all of a connection, before it is read. One stream
@@ -90,15 +90,20 @@ impl HttpClient {
     }
 
     /// For connections outside of the pool.
-    pub(super) fn connector(&self) -> Connector {
+    pub(crate) fn connector(&self) -> Connector {
         Connector::new(&self.0.options)
     }
 
-    pub(super) async fn send(
+    /// Sends a request to `target`, whose URL is the request's, and waits for the head of the response. Whoever drops the
+    /// future or the body cancels the request.
+    ///
+    /// # Errors
+    /// [`ClientFault::Unreachable`] when nothing was sent, [`ClientFault::Broken`] when the server may have seen it.
+    pub async fn send(
         &self,
         target: &Target,
         mut request: Request<Full<Bytes>>,
-    ) -> Result<Response<Received>, HttpFault> {
+    ) -> Result<Response<Received>, ClientFault> {
         let pool = self.0.pool.get_or_init(|| Pool::new(&self.0.options));
         pool.notice_closed().await;
         if !target.is_tls() {
@@ -147,7 +152,7 @@ impl Pool {
     }
 }
 
-fn fault(target: &Target, error: Error) -> HttpFault {
+fn fault(target: &Target, error: Error) -> ClientFault {
     let connecting = error.is_connect();
     // The library's own sentence ("client error (Connect)") tells nothing; its cause does.
     let source: HttpCause = match std::error::Error::source(&error) {
@@ -155,8 +160,8 @@ fn fault(target: &Target, error: Error) -> HttpFault {
         None => Box::new(error),
     };
     match connecting {
-        true => HttpFault::Unreachable { origin: target.origin(), source },
-        false => HttpFault::Broken(source),
+        true => ClientFault::Unreachable { origin: target.origin(), source },
+        false => ClientFault::Broken(source),
     }
 }
 

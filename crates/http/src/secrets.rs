@@ -16,7 +16,7 @@ const RECENT: usize = 16;
 
 /// Values that may not appear in errors, warnings and logs, where a server may echo them.
 #[derive(Clone, Default)]
-pub(crate) struct Secrets {
+pub struct Secrets {
     /// Longer ones first, so that none is left in part.
     kept: Vec<String>,
     recent: VecDeque<String>,
@@ -24,7 +24,7 @@ pub(crate) struct Secrets {
 
 impl Secrets {
     /// Remembers a header's value if its name suggests a credential, or it looks like a token.
-    pub(super) fn add(&mut self, name: &HeaderName, value: &HeaderValue) {
+    pub fn add(&mut self, name: &HeaderName, value: &HeaderValue) {
         let Ok(value) = value.to_str() else { return };
         let looks_like_token = value.len() >= 20 && !value.contains([' ', '/']);
         if !is_secret_header(name.as_str()) && !looks_like_token {
@@ -40,7 +40,7 @@ impl Secrets {
 
     /// Remembers a credential that another will follow. One that is made anew for each request, such
     /// as a proof, is of no use to anybody else and is not kept.
-    pub(super) fn remember(&mut self, name: &HeaderName, value: &HeaderValue) {
+    pub fn remember(&mut self, name: &HeaderName, value: &HeaderValue) {
         if name != header::AUTHORIZATION {
             return;
         }
@@ -56,7 +56,8 @@ impl Secrets {
         }
     }
 
-    pub(super) fn extend(&mut self, other: &Self) {
+    /// Remembers what `other` was told of for good.
+    pub fn extend(&mut self, other: &Self) {
         for secret in &other.kept {
             if !self.kept.contains(secret) {
                 self.kept.push(secret.clone());
@@ -71,7 +72,8 @@ impl Secrets {
     }
 
     /// `text` without them.
-    pub(crate) fn scrub<'t>(&self, text: &'t str) -> Cow<'t, str> {
+    #[must_use]
+    pub fn scrub<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut text = Cow::Borrowed(text);
         for secret in self.all() {
             if text.contains(secret.as_str()) {
@@ -82,7 +84,8 @@ impl Secrets {
     }
 
     /// JSON text without them; `None` when it has none. Also found as JSON spells them.
-    pub(crate) fn scrub_json(&self, raw: &RawValue) -> Option<Fragment> {
+    #[must_use]
+    pub fn scrub_json(&self, raw: &RawValue) -> Option<Fragment> {
         let mut text = self.scrub(raw.get());
         for secret in self.all() {
             let spelled = Fragment::string(secret).to_string();

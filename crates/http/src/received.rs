@@ -1,5 +1,6 @@
 //! The body of a response, and the connection it comes over.
 
+use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -8,11 +9,11 @@ use bytes::Bytes;
 use hyper::body::{Body as _, Frame, Incoming};
 use tokio::task::coop::unconstrained;
 
-use super::lanes::{Lane, Lanes, gone};
-use crate::error::HttpFault;
+use crate::error::ClientFault;
+use crate::lanes::{Lane, Lanes, gone};
 
 /// A body that is read piece by piece. Dropped before its end, it closes a connection of HTTP/1.1.
-pub(super) struct Received {
+pub struct Received {
     body: Incoming,
     /// What is driven by reading, up to the end of the body; then it is given back.
     lane: Option<(Box<Lane>, Lanes)>,
@@ -20,34 +21,34 @@ pub(super) struct Received {
 
 impl Received {
     /// Over a connection that somebody else drives.
-    pub(super) fn driven(body: Incoming) -> Self {
+    pub(crate) fn driven(body: Incoming) -> Self {
         Self { body, lane: None }
     }
 
-    pub(super) fn on(lanes: &Lanes, lane: Box<Lane>, body: Incoming) -> Self {
+    pub(crate) fn on(lanes: &Lanes, lane: Box<Lane>, body: Incoming) -> Self {
         let mut received = Self { body, lane: Some((lane, lanes.clone())) };
         received.end_if_over();
         received
     }
 
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.body.is_end_stream()
     }
 
     /// At least so many bytes are to come, if they all do.
-    pub(super) fn expected(&self) -> u64 {
+    pub(crate) fn expected(&self) -> u64 {
         self.body.size_hint().lower()
     }
 
     /// The next data or trailers; `None` at the end.
-    pub(super) async fn frame(&mut self) -> Option<Result<Frame<Bytes>, HttpFault>> {
+    pub(crate) async fn frame(&mut self) -> Option<Result<Frame<Bytes>, ClientFault>> {
         poll_fn(|context| self.poll_frame(context)).await
     }
 
     fn poll_frame(
         &mut self,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, HttpFault>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, ClientFault>>> {
         let polled = match &mut self.lane {
             None => Pin::new(&mut self.body).poll_frame(context),
             Some((lane, _)) => {
@@ -72,7 +73,7 @@ impl Received {
             }
             Poll::Ready(Some(Err(error))) => {
                 self.lane = None;
-                Poll::Ready(Some(Err(HttpFault::Broken(Box::new(error)))))
+                Poll::Ready(Some(Err(ClientFault::Broken(Box::new(error)))))
             }
             Poll::Ready(None) => {
                 self.give_back();
@@ -91,6 +92,12 @@ impl Received {
         if let Some((lane, lanes)) = self.lane.take() {
             lanes.give_back(lane);
         }
+    }
+}
+
+impl fmt::Debug for Received {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Received").field("body", &self.body).finish_non_exhaustive()
     }
 }
 

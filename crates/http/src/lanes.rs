@@ -20,18 +20,18 @@ use tokio::runtime::{Handle, Id};
 use tokio::task::coop::unconstrained;
 use tokio::time::{Instant, sleep};
 
-use super::client::{HEAD, HEADERS, IDLE, IDLE_PER_ORIGIN};
-use super::connector::{Connector, Stream};
-use super::received::Received;
-use super::target::Target;
-use crate::error::HttpFault;
+use crate::client::{HEAD, HEADERS, IDLE, IDLE_PER_ORIGIN};
+use crate::connector::{Connector, Stream};
+use crate::error::ClientFault;
+use crate::received::Received;
+use crate::target::Target;
 
 /// Kept connections; clones share them.
 #[derive(Clone, Default)]
-pub(super) struct Lanes(Arc<Shared>);
+pub(crate) struct Lanes(Arc<Shared>);
 
 /// One connection, used for one request at a time.
-pub(super) struct Lane {
+pub(crate) struct Lane {
     sender: SendRequest<Full<Bytes>>,
     connection: Connection<Stream, Full<Bytes>>,
     ended: bool,
@@ -56,21 +56,22 @@ struct Idle {
 }
 
 /// Why there is no response.
+#[expect(clippy::large_enum_variant, reason = "it lives for a moment, and only after a failure")]
 enum Lost {
     /// Nothing was written.
     Unsent(Request<Full<Bytes>>, hyper::Error),
-    Broken(HttpFault),
+    Broken(ClientFault),
 }
 
 impl Lanes {
     /// Sends a request to where `target` is. One that met a connection that was just closed, and of which nothing was
     /// written, is sent on another.
-    pub(super) async fn send(
+    pub(crate) async fn send(
         &self,
         connector: &Connector,
         target: &Target,
         mut request: Request<Full<Bytes>>,
-    ) -> Result<Response<Received>, HttpFault> {
+    ) -> Result<Response<Received>, ClientFault> {
         request.headers_mut().entry(header::HOST).or_insert_with(|| target.host_header().clone());
         *request.uri_mut() = target.path().clone();
         let runtime = Handle::try_current().ok().map(|handle| handle.id());
@@ -88,14 +89,14 @@ impl Lanes {
                     return Ok(Response::from_parts(head, Received::on(self, lane, body)));
                 }
                 Err(Lost::Unsent(unsent, _)) if was_kept => request = unsent,
-                Err(Lost::Unsent(_, error)) => return Err(HttpFault::Broken(Box::new(error))),
+                Err(Lost::Unsent(_, error)) => return Err(ClientFault::Broken(Box::new(error))),
                 Err(Lost::Broken(fault)) => return Err(fault),
             }
         }
     }
 
     /// Keeps a connection whose response has ended, unless it cannot be used again.
-    pub(super) fn give_back(&self, mut lane: Box<Lane>) {
+    pub(crate) fn give_back(&self, mut lane: Box<Lane>) {
         let mut state = self.0.lock();
         if state.watcher.is_none() && !self.watch(&mut state) {
             return;
@@ -126,16 +127,16 @@ impl Lane {
         connector: &Connector,
         target: &Target,
         runtime: Option<Id>,
-    ) -> Result<Box<Self>, HttpFault> {
+    ) -> Result<Box<Self>, ClientFault> {
         let stream = connector.clone().connect(target.uri().clone()).await;
-        let stream = stream.map_err(|error| HttpFault::Unreachable {
+        let stream = stream.map_err(|error| ClientFault::Unreachable {
             origin: target.origin(),
             source: error.to_string().into(),
         })?;
         let mut builder = Builder::new();
         builder.max_buf_size(HEAD).max_headers(HEADERS);
         let made = builder.handshake(stream).await;
-        let (sender, connection) = made.map_err(|error| HttpFault::Broken(Box::new(error)))?;
+        let (sender, connection) = made.map_err(|error| ClientFault::Broken(Box::new(error)))?;
         let origin = Arc::clone(target.lane());
         Ok(Box::new(Self { sender, connection, ended: false, origin, runtime }))
     }
@@ -152,7 +153,9 @@ impl Lane {
                 Poll::Ready(Ok(response)) => Poll::Ready(Ok(response)),
                 Poll::Ready(Err(mut error)) => Poll::Ready(Err(match error.take_message() {
                     Some(request) => Lost::Unsent(request, error.into_error()),
-                    None => Lost::Broken(HttpFault::Broken(error.into_error().to_string().into())),
+                    None => {
+                        Lost::Broken(ClientFault::Broken(error.into_error().to_string().into()))
+                    }
                 })),
                 Poll::Pending if self.ended => Poll::Ready(Err(Lost::Broken(gone()))),
                 Poll::Pending => Poll::Pending,
@@ -162,13 +165,13 @@ impl Lane {
     }
 
     /// Reads and writes what can be; whoever is in `context` hears when there is more.
-    pub(super) fn drive(&mut self, context: &mut Context<'_>) {
+    pub(crate) fn drive(&mut self, context: &mut Context<'_>) {
         if !self.ended && Pin::new(&mut self.connection).poll(context).is_ready() {
             self.ended = true;
         }
     }
 
-    pub(super) fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         self.ended
     }
 
@@ -185,8 +188,8 @@ impl Lane {
 }
 
 /// A connection that ended without a word of why.
-pub(super) fn gone() -> HttpFault {
-    HttpFault::Broken("the connection ended before the message was complete".into())
+pub(crate) fn gone() -> ClientFault {
+    ClientFault::Broken("the connection ended before the message was complete".into())
 }
 
 impl Shared {
@@ -269,9 +272,8 @@ mod tests {
     use tokio::net::{TcpListener, TcpStream};
     use tokio::sync::mpsc;
 
-    use super::super::body;
-    use super::super::client::HttpClientOptions;
     use super::*;
+    use crate::client::HttpClientOptions;
 
     /// A server that answers each request with its connection's number, until it is told to close all.
     struct Counting {
@@ -308,7 +310,7 @@ mod tests {
             let connector = Connector::new(&HttpClientOptions::default());
             let request = Request::post("/").body(Full::default()).unwrap();
             let response = lanes.send(&connector, &self.target, request).await.unwrap();
-            body::read(response.into_body(), 100).await.unwrap()
+            response.into_body().read(100).await.unwrap()
         }
     }
 

@@ -18,23 +18,23 @@ use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 use tower_service::Service;
 
-use super::client::HttpClientOptions;
-use super::target::is_loopback;
-use super::tls::{Tls, speaks_http_2};
+use crate::client::HttpClientOptions;
 use crate::error::HttpCause;
+use crate::target::is_loopback;
+use crate::tls::{Tls, speaks_http_2};
 
 const CONNECT: Duration = Duration::from_secs(10);
 
 /// Makes connections for the pool.
 #[derive(Clone)]
-pub(super) struct Connector {
+pub(crate) struct Connector {
     tcp: HttpConnector,
     proxies: Arc<Matcher>,
     tls: Arc<Tls>,
 }
 
 /// One connection.
-pub(super) enum Stream {
+pub(crate) enum Stream {
     /// To the server, or to a proxy that reads whole URLs.
     Plain {
         io: TokioIo<TcpStream>,
@@ -44,7 +44,7 @@ pub(super) enum Stream {
 }
 
 impl Connector {
-    pub(super) fn new(options: &HttpClientOptions) -> Self {
+    pub(crate) fn new(options: &HttpClientOptions) -> Self {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
@@ -63,12 +63,12 @@ impl Connector {
     }
 
     /// The proxy for a URL. Loopback hosts have none.
-    pub(super) fn proxy(&self, uri: &Uri) -> Option<Intercept> {
+    pub(crate) fn proxy(&self, uri: &Uri) -> Option<Intercept> {
         let is_local = uri.host().is_none_or(is_loopback);
         self.proxies.intercept(uri).filter(|_| !is_local)
     }
 
-    pub(super) async fn connect(mut self, uri: Uri) -> Result<Stream, HttpCause> {
+    pub(crate) async fn connect(mut self, uri: Uri) -> Result<Stream, HttpCause> {
         let host = uri.host().unwrap_or_default().to_owned();
         let is_tls = uri.scheme() == Some(&Scheme::HTTPS);
         let proxy = self.proxy(&uri);
@@ -88,7 +88,7 @@ impl Connector {
     }
 
     /// With TLS, if wanted, on a connection that was made.
-    pub(super) async fn secure(
+    pub(crate) async fn secure(
         &self,
         host: &str,
         is_tls: bool,

@@ -13,37 +13,44 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpStream, lookup_host};
 
-use super::body;
-use super::client::HttpClient;
-use super::connector::{Connector, Stream};
-use super::received::Received;
+use crate::client::HttpClient;
+use crate::connector::{Connector, Stream};
 use crate::error::HttpCause;
+use crate::received::Received;
 
 /// Which addresses of a host may be connected to, or why none may.
-pub(crate) type Admit<'a> =
-    &'a (dyn Fn(&str, &[IpAddr]) -> Result<Vec<IpAddr>, HttpCause> + Send + Sync);
+pub type Admit<'a> = &'a (dyn Fn(&str, &[IpAddr]) -> Result<Vec<IpAddr>, HttpCause> + Send + Sync);
 
 /// Makes such exchanges. Clones share what is set up before the first.
 #[derive(Clone)]
-pub(crate) struct SingleExchanges {
+pub struct SingleExchanges {
     http: HttpClient,
     connector: Arc<OnceLock<Connector>>,
 }
 
 impl SingleExchanges {
     /// With the proxies and certificate authorities of `http`.
-    pub(crate) fn new(http: HttpClient) -> Self {
+    #[must_use]
+    pub fn new(http: HttpClient) -> Self {
         Self { http, connector: Arc::default() }
     }
 
     /// The addresses of a host.
-    pub(crate) async fn resolve(host: &str, port: u16) -> Result<Vec<IpAddr>, HttpCause> {
+    ///
+    /// # Errors
+    /// The name look-up failed.
+    pub async fn resolve(host: &str, port: u16) -> Result<Vec<IpAddr>, HttpCause> {
         let found = lookup_host((host, port)).await?;
         Ok(found.map(|address| address.ip()).collect())
     }
 
     /// Sends a request and reads its response, of a body that is at most `limit` bytes long.
-    pub(crate) async fn exchange(
+    ///
+    /// # Errors
+    /// What `admit` said of an address; no connection; a response that breaks off; [`ClientFault::TooLong`].
+    ///
+    /// [`ClientFault::TooLong`]: crate::ClientFault::TooLong
+    pub async fn exchange(
         &self,
         request: Request<Bytes>,
         admit: Admit<'_>,
@@ -62,7 +69,7 @@ impl SingleExchanges {
         head.uri = head.uri.path_and_query().map_or("/", |path| path.as_str()).parse()?;
         let response = sender.send_request(Request::from_parts(head, Full::new(bytes))).await?;
         let (head, incoming) = response.into_parts();
-        Ok(Response::from_parts(head, body::read(Received::driven(incoming), limit).await?))
+        Ok(Response::from_parts(head, Received::driven(incoming).read(limit).await?))
     }
 }
 

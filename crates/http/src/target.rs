@@ -8,11 +8,11 @@ use http::uri::Scheme;
 use http::{HeaderValue, Uri};
 use plenipo_redact::redacted_url;
 
-use crate::error::HttpFault;
+use crate::error::ClientFault;
 
 /// An absolute `http` or `https` URL with a host and without user information.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Target(Arc<Parts>);
+pub struct Target(Arc<Parts>);
 
 /// Read once; requests take them as they are.
 #[derive(Debug, PartialEq, Eq)]
@@ -26,8 +26,12 @@ struct Parts {
 }
 
 impl Target {
-    pub(crate) fn parse(url: &str) -> Result<Self, HttpFault> {
-        let fault = |reason| HttpFault::Url { reason };
+    /// Reads a URL.
+    ///
+    /// # Errors
+    /// [`ClientFault::Url`] unless it is absolute, of `http` or `https`, and without user information.
+    pub fn parse(url: &str) -> Result<Self, ClientFault> {
+        let fault = |reason| ClientFault::Url { reason };
         let uri: Uri = url.trim().parse().map_err(|_| fault("is not a URL"))?;
         if uri.scheme() != Some(&Scheme::HTTP) && uri.scheme() != Some(&Scheme::HTTPS) {
             return Err(fault("is not an http or https URL"));
@@ -46,44 +50,58 @@ impl Target {
         Ok(Self(Arc::new(Parts { uri, origin, host, path })))
     }
 
-    pub(crate) fn uri(&self) -> &Uri {
+    /// The whole URL, secrets in its query included.
+    #[must_use]
+    pub fn uri(&self) -> &Uri {
         &self.0.uri
     }
 
-    pub(super) fn host_header(&self) -> &HeaderValue {
+    /// What `Host` says (RFC 9110 §7.2).
+    #[must_use]
+    pub fn host_header(&self) -> &HeaderValue {
         &self.0.host
     }
 
-    pub(super) fn path(&self) -> &Uri {
+    pub(crate) fn path(&self) -> &Uri {
         &self.0.path
     }
 
     /// What connections are kept by.
-    pub(super) fn lane(&self) -> &Arc<str> {
+    pub(crate) fn lane(&self) -> &Arc<str> {
         &self.0.origin
     }
 
     /// `https://host:443`.
-    pub(crate) fn origin(&self) -> String {
+    #[must_use]
+    pub fn origin(&self) -> String {
         self.0.origin.as_ref().to_owned()
     }
 
-    pub(crate) fn is_tls(&self) -> bool {
+    /// Whether the scheme is `https`.
+    #[must_use]
+    pub fn is_tls(&self) -> bool {
         self.uri().scheme() == Some(&Scheme::HTTPS)
     }
 
-    pub(crate) fn is_loopback(&self) -> bool {
+    /// Whether the host is this machine, by its name or address.
+    #[must_use]
+    pub fn is_loopback(&self) -> bool {
         is_loopback(self.host())
     }
 
-    pub(crate) fn is_same_origin(&self, other: &Self) -> bool {
+    /// Whether scheme, host and port are the same.
+    #[must_use]
+    pub fn is_same_origin(&self, other: &Self) -> bool {
         self.is_tls() == other.is_tls()
             && self.host().eq_ignore_ascii_case(other.host())
             && self.port() == other.port()
     }
 
     /// Resolves a `Location` (RFC 9110 §10.2.2), whose dot segments are left to the server.
-    pub(crate) fn join(&self, location: &str) -> Result<Self, HttpFault> {
+    ///
+    /// # Errors
+    /// [`ClientFault::Url`] when that is no URL for a request.
+    pub fn join(&self, location: &str) -> Result<Self, ClientFault> {
         let path = self.uri().path();
         let authority =
             self.uri().authority().map(http::uri::Authority::as_str).unwrap_or_default();
@@ -143,7 +161,7 @@ fn host_of(uri: &Uri) -> String {
 }
 
 /// `localhost`, names below it, and loopback addresses (RFC 6761 §6.3).
-pub(super) fn is_loopback(host: &str) -> bool {
+pub(crate) fn is_loopback(host: &str) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.');
     let host = host.to_ascii_lowercase();
     host == "localhost"

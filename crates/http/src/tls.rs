@@ -13,8 +13,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::client::HttpClientOptions;
-use crate::error::{HttpCause, HttpFault};
+use crate::client::HttpClientOptions;
+use crate::error::{ClientFault, HttpCause};
 
 /// Where systems keep their bundle; the first that is there is read.
 const BUNDLES: [&str; 7] = [
@@ -31,17 +31,17 @@ const BUNDLES: [&str; 7] = [
 const HTTP_2: &[u8] = b"h2";
 
 #[derive(Debug, Default)]
-pub(super) struct Tls {
+pub(crate) struct Tls {
     extra: Option<PathBuf>,
     config: Mutex<Option<Arc<ClientConfig>>>,
 }
 
 impl Tls {
-    pub(super) fn new(extra: Option<PathBuf>) -> Self {
+    pub(crate) fn new(extra: Option<PathBuf>) -> Self {
         Self { extra, config: Mutex::default() }
     }
 
-    pub(super) async fn connect(
+    pub(crate) async fn connect(
         &self,
         host: &str,
         stream: TcpStream,
@@ -52,7 +52,7 @@ impl Tls {
         Ok(TlsConnector::from(config).connect(name, stream).await?)
     }
 
-    pub(super) fn config(&self) -> Result<Arc<ClientConfig>, HttpCause> {
+    pub(crate) fn config(&self) -> Result<Arc<ClientConfig>, HttpCause> {
         let mut config = self.config.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(config) = &*config {
             return Ok(Arc::clone(config));
@@ -95,13 +95,13 @@ impl HttpClientOptions {
 }
 
 /// Whether the server chose HTTP/2.
-pub(super) fn speaks_http_2(stream: &TlsStream<TcpStream>) -> bool {
+pub(crate) fn speaks_http_2(stream: &TlsStream<TcpStream>) -> bool {
     stream.get_ref().1.alpn_protocol() == Some(HTTP_2)
 }
 
 /// A certificate that cannot be read is left out, as other clients do; a file that cannot is not.
-fn add(roots: &mut RootCertStore, path: &Path) -> Result<(), HttpFault> {
-    let fault = |source: HttpCause| HttpFault::Roots { path: path.to_owned(), source };
+fn add(roots: &mut RootCertStore, path: &Path) -> Result<(), ClientFault> {
+    let fault = |source: HttpCause| ClientFault::Roots { path: path.to_owned(), source };
     let found = CertificateDer::pem_file_iter(path).map_err(|error| fault(Box::new(error)))?;
     let (added, _) = roots.add_parsable_certificates(found.filter_map(Result::ok));
     match added {
