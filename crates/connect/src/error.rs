@@ -13,6 +13,8 @@ use std::fmt;
 pub use self::http::{HttpCause, HttpFault};
 pub use fault::{Fault, ListingFault, PeerError};
 pub use input::InputFault;
+pub use plenipo_authorizer::ErrorKind;
+pub use plenipo_schema::{Mismatch, SchemaFault};
 pub use skill::SkillFault;
 pub use task::TaskFault;
 
@@ -56,28 +58,6 @@ pub enum Operation {
         /// What it is about: a URI, a name, an id.
         subject: Option<String>,
     },
-}
-
-/// Coarse class of an error, for exit codes and decisions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ErrorKind {
-    /// The request or the configuration is wrong: no such tool, arguments that are no object.
-    Usage,
-    /// The server could not be started.
-    Start,
-    /// The connection broke: crash, closed pipe, a message over the limit.
-    Transport,
-    /// Credentials are missing, expired or not enough.
-    SignIn,
-    /// The peer broke the protocol or answered with an error.
-    Protocol,
-    /// A policy or changed authority forbids it; nothing was sent.
-    Refused,
-    /// A limit in time was reached.
-    Timeout,
-    /// The caller cancelled.
-    Cancelled,
 }
 
 impl ConnectError {

@@ -44,7 +44,6 @@ pub mod call;
 pub mod catalog;
 pub mod changes;
 mod connection;
-pub mod enterprise;
 pub mod environment;
 mod error;
 pub mod fleet;
@@ -54,7 +53,6 @@ pub mod launcher;
 pub mod memory;
 pub mod names;
 mod negotiate;
-pub mod oauth;
 pub mod observer;
 mod options;
 mod outbox;
@@ -80,8 +78,8 @@ pub use catalog::{Catalog, Lookup, Tool, ToolFilter};
 pub use changes::{Change, ChangeFilter, Subscription};
 pub use connection::Connection;
 pub use error::{
-    ConnectError, ErrorKind, Fault, HttpCause, HttpFault, InputFault, ListingFault, Operation,
-    PeerError,
+    ConnectError, ErrorKind, Fault, HttpCause, HttpFault, InputFault, ListingFault, Mismatch,
+    Operation, PeerError, SchemaFault,
 };
 pub use fleet::{Fleet, Member, Readiness, Started};
 pub use input::{InputAnswer, InputHandler, InputOffer, InputRequest};
@@ -90,7 +88,7 @@ pub use names::{NameRules, ToolIndex};
 pub use negotiate::{Era, EraHint, ServerIdentity};
 pub use options::{ClientIdentity, ConnectOptions, Grace, ShutdownPolicy};
 pub use paging::{Listed, Page};
-pub use plenipo_schema::{Mismatch, SchemaFault};
+pub use plenipo_authorizer::{enterprise, oauth};
 pub use prompts::{CompletionReference, FilledPrompt, Prompt, Suggestions};
 pub use request::RequestOptions;
 pub use resources::{Resource, ResourceRead, ResourceTemplate};

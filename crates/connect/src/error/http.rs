@@ -2,12 +2,10 @@
 
 use std::path::PathBuf;
 
+use plenipo_authorizer::{AuthorizeError, ErrorKind};
 use plenipo_http::ClientFault;
 pub use plenipo_http::HttpCause;
 use thiserror::Error;
-
-use super::ErrorKind;
-use crate::transport::http::AuthorizeError;
 
 /// Why something failed over HTTP. No text holds a configured header's value.
 #[derive(Debug, Error)]

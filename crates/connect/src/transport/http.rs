@@ -12,7 +12,6 @@
 //! | redirections | 5, same origin only |
 //! | headers helper | 10 s, 64 KiB |
 
-mod authorizer;
 mod delivery;
 mod exchange;
 mod headers;
@@ -27,14 +26,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
+pub use plenipo_authorizer::{
+    Authorization, AuthorizeError, AuthorizeRequest, Authorizer, Authorizing, Challenge, Operation,
+    Verdict, Withdrawal,
+};
 pub use plenipo_http::{HttpClient, HttpClientOptions, ProxyRules};
 use plenipo_http::{Secrets, Target};
 use plenipo_redact::Secret;
 
-pub use authorizer::{
-    Authorization, AuthorizeError, AuthorizeRequest, Authorizer, Authorizing, Challenge, Operation,
-    Verdict, Withdrawal,
-};
 pub(crate) use exchange::Question;
 pub(crate) use headers::encoded;
 pub(crate) use link::HttpLink;

@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use http::Request;
 use plenipo_connect::oauth::{
     GrantError, Granting, Grantor, OAuthAuthorizer, OAuthNetwork, OAuthSettings, PersonGrantor,
     SignInPrompt,
@@ -13,9 +12,7 @@ use plenipo_connect::oauth::{
 use plenipo_connect::transport::http::Authorizer;
 use plenipo_connect::{ConnectError, Connection, ErrorKind, HttpClient, HttpEndpoint};
 use plenipo_credentials::{FileStore, Vault};
-use plenipo_oauth::{
-    AddressPolicy, EndpointUrl, HttpClient as _, OutgoingRequest, SignIn, TransportFault,
-};
+use plenipo_oauth::{EndpointUrl, SignIn};
 use plenipo_redact::Secret;
 use tempfile::TempDir;
 
@@ -428,33 +425,4 @@ async fn no_secret_is_in_any_error_event_or_debug_text() {
     let files = std::fs::read_dir(store).unwrap().map(|entry| entry.unwrap().path());
     let texts: Vec<_> = files.map(|path| std::fs::read_to_string(path).unwrap()).collect();
     assert!(texts.iter().any(|text| text.contains("at-s3cr3t")), "the control");
-}
-
-#[tokio::test]
-async fn addresses_are_checked_before_a_connection_is_made() {
-    let web = Web::modern(|_| None).await;
-    let get = |url: &str| Request::get(url).body(Secret::new(Vec::new())).unwrap();
-    let outside = EndpointUrl::parse("https://mcp.example/mcp").unwrap();
-    let network = OAuthNetwork::new(HttpClient::default(), outside);
-    for url in [web.url(), format!("http://localhost:{}/x", web.port)] {
-        // The server's own name does not resolve here, so nothing widens the policy.
-        let request = OutgoingRequest::new(get(&url), AddressPolicy::PUBLIC);
-        let fault = network.send(request).await.unwrap_err();
-        assert!(!matches!(fault, TransportFault::TimedOut), "{fault}");
-    }
-    assert_eq!(web.connections(), 0);
-    let inside = EndpointUrl::parse(&web.url()).unwrap();
-    let network = OAuthNetwork::new(HttpClient::default(), inside.clone());
-    let request = OutgoingRequest::new(get(&web.url()), AddressPolicy::for_server(&inside));
-    network.send(request).await.unwrap();
-    assert_eq!(web.connections(), 1, "the control");
-    // Bounded, too.
-    let long = "x".repeat(100_000);
-    let web = Web::start(move |_| Some(Answer::json(&long))).await;
-    let server = EndpointUrl::parse(&web.url()).unwrap();
-    let mut request = OutgoingRequest::new(get(&web.url()), AddressPolicy::for_server(&server));
-    request.max_body_bytes = 1000;
-    let network = OAuthNetwork::new(HttpClient::default(), server);
-    let fault = network.send(request).await.unwrap_err();
-    assert!(matches!(fault, TransportFault::TooLarge { limit: 1000 }), "{fault:?}");
 }

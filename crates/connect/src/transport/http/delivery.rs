@@ -5,9 +5,9 @@ use std::sync::PoisonError;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::Full;
+use plenipo_authorizer::{AuthorizeRequest, Challenge, Operation, Verdict};
 use plenipo_http::{Received, Target};
 
-use super::authorizer::{AuthorizeRequest, Challenge, Operation, Verdict};
 use super::headers;
 use super::helper::Made;
 use super::link::HttpLink;
@@ -38,6 +38,16 @@ struct Landed {
     generation: u64,
 }
 
+impl<'a> Delivery<'a> {
+    /// As an authorizer is asked about it, after so many refusals.
+    fn request<'b>(&'b self, target: &'b Target, attempt: u32) -> AuthorizeRequest<'b>
+    where
+        'a: 'b,
+    {
+        AuthorizeRequest::new((&self.method, target.uri()), &self.body, self.operation, attempt)
+    }
+}
+
 impl HttpLink {
     /// Sends with the credentials. Those of a helper are renewed once when they are refused; an
     /// authorizer decides by itself.
@@ -66,10 +76,10 @@ impl HttpLink {
                     continue;
                 }
             }
-            refused += 1;
-            if refused > REPETITIONS || !self.may_repeat(delivery, &landed, refused).await? {
+            if refused >= REPETITIONS || !self.may_repeat(delivery, &landed, refused).await? {
                 return Ok(landed.response);
             }
+            refused += 1;
             landed.response.into_body().let_end();
         }
     }
@@ -82,15 +92,9 @@ impl HttpLink {
         attempt: u32,
     ) -> Result<bool, HttpFault> {
         let Some(authorizer) = &self.authorizer else { return Ok(false) };
-        let challenge = Challenge {
-            status: landed.response.status(),
-            headers: landed.response.headers(),
-            method: &delivery.method,
-            url: landed.target.uri(),
-            operation: delivery.operation,
-            generation: landed.generation,
-            attempt,
-        };
+        let request = delivery.request(&landed.target, attempt);
+        let refusal = (landed.response.status(), landed.response.headers());
+        let challenge = Challenge::of(&request, refusal, landed.generation);
         let verdict = authorizer.challenged(&challenge).await?;
         Ok(verdict == Verdict::Retry)
     }
@@ -123,13 +127,7 @@ impl HttpLink {
         headers: &mut HeaderMap,
     ) -> Result<u64, HttpFault> {
         let Some(authorizer) = &self.authorizer else { return Ok(0) };
-        let request = AuthorizeRequest {
-            method: &delivery.method,
-            url: target.uri(),
-            body: &delivery.body,
-            operation: delivery.operation,
-            attempt,
-        };
+        let request = delivery.request(target, attempt);
         let authorization = authorizer.authorize(&request).await?;
         for (name, value) in &authorization.headers {
             headers::check_name(name)?;

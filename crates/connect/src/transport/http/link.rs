@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header};
 use plenipo_authority::{CredentialPin, SandboxOptIn};
+use plenipo_authorizer::Authorizer;
 use plenipo_http::{HttpClient, Secrets, Target};
 use plenipo_wire::protocol::methods;
 use tokio::runtime::Handle;
@@ -15,7 +16,6 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, timeout};
 
 use super::HttpEndpoint;
-use super::authorizer::Authorizer;
 use super::helper::Helper;
 use super::post::Message;
 use super::server_stream::Listening;

@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
+use plenipo_authorizer::Operation;
 use plenipo_http::Received;
 use plenipo_wire::protocol::{MODERN_VERSION, methods};
 
-use super::authorizer::Operation;
 use super::delivery::Delivery;
 use super::headers;
 use super::link::{HttpLink, is_repeatable};

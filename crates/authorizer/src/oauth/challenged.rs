@@ -7,12 +7,11 @@ use plenipo_credentials::{ErrorKind as TokenErrorKind, TokenSource};
 use plenipo_oauth::{Asked, Demand, HttpClient as _, Scopes, SignedIn, dpop_nonce};
 use tokio::task::spawn_blocking;
 
-use super::super::failure::{grant_failed, needs_scopes, not_signed_in, store_failed};
-use super::super::grantor::{GrantError, Wish};
-use super::super::held::{self, Held};
+use super::failure::{grant_failed, needs_scopes, not_signed_in, store_failed};
+use super::grantor::{GrantError, Wish};
+use super::held::{self, Held};
 use super::{Inner, generation, name_of};
-use crate::error::ErrorKind;
-use crate::transport::http::{AuthorizeError, Challenge, Verdict};
+use crate::{AuthorizeError, Challenge, ErrorKind, Verdict};
 
 /// Nonces for one request.
 const NONCES: u32 = 2;

@@ -1,16 +1,15 @@
-//! Who may speak to a server behind a URL: the seam between requests and credentials.
+//! The seam between requests and credentials: what a connection asks, and what it tells.
 //!
-//! This crate knows no OAuth. A host that does gives an [`HttpEndpoint`](super::HttpEndpoint) an
-//! [`Authorizer`]; it is asked for headers before each HTTP request and told of each refusal:
+//! A connection knows neither OAuth nor tokens. It has an [`Authorizer`], or none, which is asked for headers before each
+//! HTTP request and told of each refusal:
 //!
 //! ```text
 //!   request ──> authorize(method, url, body) ──> headers ──> sent
 //!                    ▲                                        │ 401, 403
 //!                    └── Verdict::Retry ── challenged(…) <────┘
-//!                        Verdict::Fail ───────────────────────┴──> HttpFault::SignInNeeded
+//!                        Verdict::Fail ───────────────────────┴──> the request fails: sign-in needed
 //! ```
 
-use std::error::Error;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -18,9 +17,8 @@ use std::pin::Pin;
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, Uri};
 use plenipo_authority::CredentialPin;
-use plenipo_oauth::Scopes;
 
-use crate::error::ErrorKind;
+use crate::error::AuthorizeError;
 
 /// What a method of an [`Authorizer`] returns.
 pub type Authorizing<'a, T> = Pin<Box<dyn Future<Output = Result<T, AuthorizeError>> + Send + 'a>>;
@@ -50,7 +48,7 @@ pub type Withdrawal<'a> = Pin<Box<dyn Future<Output = AuthorizeError> + Send + '
 /// ```
 /// use bytes::Bytes;
 /// use http::{HeaderMap, HeaderValue, header};
-/// use plenipo_connect::transport::http::{
+/// use plenipo_authorizer::{
 ///     Authorization, AuthorizeError, AuthorizeRequest, Authorizer, Authorizing, Challenge, Verdict,
 /// };
 ///
@@ -88,8 +86,7 @@ pub trait Authorizer: Send + Sync + fmt::Debug {
     -> Authorizing<'a, Authorization>;
 
     /// A 401 or 403. [`Verdict::Retry`] asks [`authorize`](Self::authorize) again and sends again;
-    /// [`Verdict::Fail`] gives the refusal to the caller as
-    /// [`HttpFault::SignInNeeded`](crate::HttpFault::SignInNeeded).
+    /// [`Verdict::Fail`] gives the refusal to the caller.
     ///
     /// A 403 comes here whatever it means: a missing scope, a nonce, a policy, a JSON-RPC error.
     ///
@@ -204,18 +201,38 @@ pub enum Verdict {
     Fail,
 }
 
-/// Why there are no credentials. Reads after "failed to call …: "; names no secret.
-#[derive(Debug)]
-pub struct AuthorizeError {
-    kind: ErrorKind,
-    source: Box<dyn Error + Send + Sync>,
-    hint: Option<String>,
-    scopes: Option<Scopes>,
+impl<'a> Operation<'a> {
+    /// Of a JSON-RPC request.
+    #[must_use]
+    pub fn new(method: &'a str, name: Option<&'a str>) -> Self {
+        Self { method, name }
+    }
 }
 
-impl<'a> Operation<'a> {
-    pub(crate) fn new(method: &'a str, name: Option<&'a str>) -> Self {
-        Self { method, name }
+impl<'a> AuthorizeRequest<'a> {
+    /// A request that was refused `attempt` times before.
+    #[must_use]
+    pub fn new(
+        (method, url): (&'a Method, &'a Uri),
+        body: &'a Bytes,
+        operation: Operation<'a>,
+        attempt: u32,
+    ) -> Self {
+        Self { method, url, body, operation, attempt }
+    }
+}
+
+impl<'a> Challenge<'a> {
+    /// The next refusal of `request`, which was sent with the credentials of number `generation`.
+    #[must_use]
+    pub fn of(
+        request: &AuthorizeRequest<'a>,
+        (status, headers): (StatusCode, &'a HeaderMap),
+        generation: u64,
+    ) -> Self {
+        let &AuthorizeRequest { method, url, operation, attempt, .. } = request;
+        let attempt = attempt.saturating_add(1);
+        Self { status, headers, method, url, operation, generation, attempt }
     }
 }
 
@@ -233,52 +250,5 @@ impl fmt::Debug for Authorization {
         let names: Vec<_> = self.headers.keys().collect();
         let mut shown = f.debug_struct("Authorization");
         shown.field("headers", &names).field("generation", &self.generation).finish()
-    }
-}
-
-impl AuthorizeError {
-    /// `kind` decides the exit code: usually [`ErrorKind::SignIn`], [`ErrorKind::Transport`] where
-    /// an authorization server cannot be reached, [`ErrorKind::Refused`] where a policy forbids it.
-    /// The text of `source` is the message.
-    pub fn new(kind: ErrorKind, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self { kind, source: source.into(), hint: None, scopes: None }
-    }
-
-    /// What a person can do about it, as a sentence.
-    #[must_use]
-    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
-        self
-    }
-
-    /// What a sign-in has to ask for, so that the request would be answered.
-    #[must_use]
-    pub fn with_scopes(mut self, scopes: Scopes) -> Self {
-        self.scopes = Some(scopes);
-        self
-    }
-
-    pub(crate) fn scopes(&self) -> Option<&Scopes> {
-        self.scopes.as_ref()
-    }
-
-    pub(crate) fn kind(&self) -> ErrorKind {
-        self.kind
-    }
-
-    pub(crate) fn hint(&self) -> Option<String> {
-        self.hint.clone()
-    }
-}
-
-impl fmt::Display for AuthorizeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.source.fmt(f)
-    }
-}
-
-impl Error for AuthorizeError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.source.source()
     }
 }

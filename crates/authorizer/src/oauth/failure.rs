@@ -6,8 +6,7 @@ use plenipo_credentials::{ErrorKind as TokenErrorKind, StoreError, TokenError};
 use plenipo_oauth::{ErrorKind as OAuthErrorKind, OAuthError, Scopes};
 
 use super::grantor::GrantError;
-use crate::error::ErrorKind;
-use crate::transport::http::AuthorizeError;
+use crate::{AuthorizeError, ErrorKind};
 
 /// Of a flow.
 pub(super) fn failed(error: OAuthError, command: &str) -> AuthorizeError {

@@ -1,5 +1,4 @@
-//! Enterprise-managed authorization: [`plenipo_enterprise`]'s tokens behind the seam that the HTTP
-//! transport has for credentials.
+//! Enterprise-managed authorization: [`plenipo_enterprise`]'s tokens as an [`Authorizer`].
 //!
 //! A token goes to the server's own URL and nowhere else, redirections included. A refused one is
 //! dropped and its request fails: nothing is sent again. When the identity is signed out, in whatever
@@ -11,14 +10,14 @@ use std::fmt;
 use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use plenipo_authority::CredentialPin;
 use plenipo_enterprise::{Bearer, BearerClient, EnterpriseError, ErrorClass, Network};
+use plenipo_http::HttpClient;
 use plenipo_oauth::{Demand, EndpointUrl, Issuer, TokenType, dpop_nonce};
 use plenipo_wire::protocol::methods;
 
-use crate::error::ErrorKind;
 use crate::oauth::OAuthNetwork;
-use crate::transport::http::{
-    Authorization, AuthorizeError, AuthorizeRequest, Authorizer, Authorizing, Challenge,
-    HttpClient, Operation, Verdict, Withdrawal,
+use crate::{
+    Authorization, AuthorizeError, AuthorizeRequest, Authorizer, Authorizing, Challenge, ErrorKind,
+    Operation, Verdict, Withdrawal,
 };
 
 /// What a client that can do this declares (SEP-990).

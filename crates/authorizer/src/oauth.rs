@@ -1,7 +1,20 @@
 //! OAuth as an [`Authorizer`]: a token on every request, a refresh when it is refused, new ones when
 //! there are none, more scopes when the server says so.
+//!
+//! ```text
+//!   OAuthAuthorizer ──► Vault, TokenSource    stored, refreshed once
+//!        │        │
+//!        │        └──► Grantor    a person, a client's own credentials, a workload's identity
+//!        ▼
+//!   OAuthNetwork    one exchange at a time, addresses checked
+//! ```
 
 mod challenged;
+mod failure;
+mod grantor;
+mod held;
+mod network;
+mod settings;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -10,84 +23,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arc_swap::ArcSwapOption;
 use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use plenipo_authority::CredentialPin;
-use plenipo_credentials::{CredentialKey, Record, StoreError, TokenError, Vault};
+use plenipo_credentials::{Record, StoreError, TokenError, Vault};
 use plenipo_oauth::{
-    ClientRegistration, EndpointUrl, HttpClient as _, Issuer, OAuthError, RegistrationSource,
-    ResourceId, Scopes, ServerMetadata, StepUps, TokenType, dpop_nonce,
+    ClientRegistration, EndpointUrl, HttpClient as _, OAuthError, RegistrationSource,
+    ServerMetadata, StepUps, TokenType, dpop_nonce,
 };
 use tokio::task::spawn_blocking;
 
-use super::failure::{failed, store_failed, token_failed};
-use super::grantor::Grantor;
-use super::held::{Held, Presented, source};
-use super::network::OAuthNetwork;
-use crate::error::ErrorKind;
-use crate::transport::http::{
-    Authorization, AuthorizeError, AuthorizeRequest, Authorizer, Authorizing, Challenge, Operation,
-    Verdict,
+pub use grantor::{
+    AssertionSource, GrantError, Granting, Grantor, PersonGrantor, SignInPrompt, UnattendedGrantor,
+    Wish,
 };
+pub use held::stored;
+pub use network::OAuthNetwork;
+pub use settings::OAuthSettings;
 
-/// What is known about signing in to a server: its configuration.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct OAuthSettings {
-    /// The server's URL.
-    pub server: EndpointUrl,
-    /// `oauth.authorization_server_issuer`.
-    pub issuer: Option<Issuer>,
-    /// `oauth_resource`.
-    pub resource: Option<ResourceId>,
-    /// `scopes`.
-    pub scopes: Option<Scopes>,
-    /// `oauth.client_id` and what belongs to it.
-    pub client: Option<ClientRegistration>,
-    /// The URL of our client id metadata document.
-    pub metadata_document: Option<String>,
-    /// Bind tokens to a key, whether the server wants it or not.
-    pub dpop: bool,
-    /// Whose credential to use where several people's are stored: a subject, or the name that is
-    /// shown for one.
-    pub account: Option<String>,
-    /// The command that signs in, for hints.
-    pub sign_in_command: String,
-}
-
-impl OAuthSettings {
-    /// Only a URL.
-    #[must_use]
-    pub fn new(server: EndpointUrl, sign_in_command: impl Into<String>) -> Self {
-        Self {
-            server,
-            issuer: None,
-            resource: None,
-            scopes: None,
-            client: None,
-            metadata_document: None,
-            dpop: false,
-            account: None,
-            sign_in_command: sign_in_command.into(),
-        }
-    }
-
-    /// Whether a stored credential is one for this server and client.
-    #[must_use]
-    pub fn covers(&self, record: &Record) -> bool {
-        self.covers_key(&record.key)
-            && self.account.as_ref().is_none_or(|account| is_of(record, account))
-    }
-
-    /// Whether a stored credential of this key is one for this server and client, whoever's it is.
-    #[must_use]
-    pub fn covers_key(&self, key: &CredentialKey) -> bool {
-        let resource_fits = match &self.resource {
-            Some(resource) => key.resource == *resource,
-            None => ResourceId::for_server(key.resource.as_str(), &self.server).is_ok(),
-        };
-        resource_fits
-            && self.issuer.as_ref().is_none_or(|issuer| *issuer == key.issuer)
-            && self.client.as_ref().is_none_or(|client| client.client_id == key.client_id)
-    }
-}
+use self::failure::{failed, store_failed, token_failed};
+use self::held::{Held, Presented, source};
+use crate::{
+    Authorization, AuthorizeError, AuthorizeRequest, Authorizer, Authorizing, Challenge, ErrorKind,
+    Operation, Verdict,
+};
 
 /// Authorizes the requests of one connection.
 pub struct OAuthAuthorizer(Arc<Inner>);
@@ -350,12 +306,6 @@ fn find(settings: &OAuthSettings, vault: &Vault) -> Result<Option<Record>, Unusa
         (None, Some(fault)) => Err(Unusable::Store(Arc::new(fault))),
         (found, _) => Ok(found),
     }
-}
-
-/// Whether a credential is of somebody, by subject or by the name that is shown.
-fn is_of(record: &Record, account: &str) -> bool {
-    let shown = record.grant.as_ref().and_then(|grant| grant.account.as_deref());
-    [record.key.subject.as_deref(), shown].into_iter().flatten().any(|name| name == account)
 }
 
 impl Unusable {
