@@ -11,10 +11,62 @@ use crate::run::{Doing, Failure, Outcome, output};
 
 const ROUNDS: usize = 9;
 /// A server's own start varies by far more than what is looked for.
-const SHARE_ROUNDS: usize = 100;
+const SHARE_ROUNDS: usize = 60;
 const LEAST_TIMES: f64 = 100.0;
 const MOST_SHARE_MILLISECONDS: f64 = 20.0;
 const WHY: &str = "fetched with --peers";
+
+/// Another command line, and how it is told to call the light server.
+struct Peer {
+    name: &'static str,
+    program: &'static str,
+    /// `SERVER` stands for the light server's file.
+    words: &'static [&'static str],
+}
+
+const PEERS: [Peer; 3] = [
+    Peer {
+        name: "mcporter",
+        program: "node/node_modules/.bin/mcporter",
+        words: &["call", "--stdio", "SERVER", "echo", "text=hi"],
+    },
+    Peer {
+        name: "the inspector",
+        program: "node/node_modules/.bin/mcp-inspector",
+        words: &[
+            "--cli",
+            "SERVER",
+            "--method",
+            "tools/call",
+            "--tool-name",
+            "echo",
+            "--tool-arg",
+            "text=hi",
+        ],
+    },
+    Peer {
+        name: "fastmcp",
+        program: "python/bin/fastmcp",
+        words: &[
+            "call",
+            "--command",
+            "SERVER",
+            "--target",
+            "echo",
+            "--input-json",
+            r#"{"text":"hi"}"#,
+        ],
+    },
+];
+
+impl Peer {
+    fn call(&self, place: &Path, server: &str, directory: &Path) -> Command {
+        let mut call = Command::new(place.join(self.program));
+        let words = self.words.iter().map(|word| if *word == "SERVER" { server } else { word });
+        call.current_dir(directory).args(words);
+        call
+    }
+}
 
 /// Whole wall time of one call of the light server by other command lines.
 pub(super) fn command_lines(tools: &Tools) -> Outcome<Vec<Row>> {
@@ -29,128 +81,97 @@ pub(super) fn command_lines(tools: &Tools) -> Outcome<Vec<Row>> {
     let ours = || {
         let mut call = Command::new(&tools.plenipo);
         call.current_dir(&tools.work).arg("call").arg("--config").arg(&config);
-        timed(std::mem::replace(call.args(["echo.echo", "text=hi"]), Command::new("true")))
+        call.args(["echo.echo", "text=hi"]);
+        timed(call)
     };
     let mut rows = Vec::new();
-    for (peer, program, words) in [
-        (
-            "mcporter",
-            "node/node_modules/.bin/mcporter",
-            vec!["call", "--stdio", &echo, "echo", "text=hi"],
-        ),
-        (
-            "the inspector",
-            "node/node_modules/.bin/mcp-inspector",
-            vec![
-                "--cli",
-                &echo,
-                "--method",
-                "tools/call",
-                "--tool-name",
-                "echo",
-                "--tool-arg",
-                "text=hi",
-            ],
-        ),
-        (
-            "fastmcp",
-            "python/bin/fastmcp",
-            vec![
-                "call",
-                "--command",
-                &echo,
-                "--target",
-                "echo",
-                "--input-json",
-                r#"{"text":"hi"}"#,
-            ],
-        ),
-    ] {
-        let program = place.join(program);
-        let call = || {
-            let mut call = Command::new(&program);
-            call.current_dir(&tools.work).args(&words);
-            call
-        };
+    for peer in PEERS {
+        let call = || peer.call(&place, &echo, &tools.work);
         let works = output(&mut call()).and_then(|said| match said.contains("hi") {
             true => Ok(()),
             false => Err(Failure::new(format!("it answered `{}`", said.trim_end()))),
         });
         if let Err(failure) = works {
-            let against = Against::Skipped(format!("{peer}: {failure}"));
+            let against = Against::Skipped(format!("{}: {failure}", peer.name));
             rows.push(Row { name, ours: f64::NAN, unit: "ms", against });
             continue;
         }
         let (ours, value) = in_turns(ROUNDS, ours, || timed(call()))?;
-        rows.push(Row {
-            name,
-            ours,
-            unit: "ms",
-            against: Against::Peer { name: peer, value, least: LEAST_TIMES },
-        });
+        let against = Against::Peer { name: peer.name, value, least: LEAST_TIMES };
+        rows.push(Row { name, ours, unit: "ms", against });
     }
     Ok(rows)
 }
 
+/// A real server, and one call of it: as JSON, and as words.
+struct Real {
+    name: &'static str,
+    program: &'static str,
+    tool: &'static str,
+    arguments: &'static str,
+    word: &'static str,
+}
+
+const REAL: [Real; 2] = [
+    Real {
+        name: "own share, server-everything",
+        program: "node/node_modules/.bin/mcp-server-everything",
+        tool: "echo",
+        arguments: r#"{"message":"hi"}"#,
+        word: "message=hi",
+    },
+    Real {
+        name: "own share, mcp-server-time",
+        program: "python/bin/mcp-server-time",
+        tool: "get_current_time",
+        arguments: r#"{"timezone":"UTC"}"#,
+        word: "timezone=UTC",
+    },
+];
+
 /// Wall time of one call of real servers, less that of the C one-shot: of a call that nothing is in the way of. One
 /// right after another waits until the server before has ended, which is the server's own time.
 pub(super) fn own_share(tools: &Tools) -> Outcome<Vec<Row>> {
-    let names = ["own share, server-everything", "own share, mcp-server-time"];
     let Some(floors) = &tools.floors else {
-        return Ok(names.into_iter().map(|name| skipped(name, "ms")).collect());
+        return Ok(REAL.iter().map(|real| skipped(real.name, "ms")).collect());
     };
     if !tools.peers {
-        return Ok(names.into_iter().map(not_there).collect());
+        return Ok(REAL.iter().map(|real| not_there(real.name)).collect());
     }
     let place = prepare_peers(tools);
-    let servers: [(&str, PathBuf, &str, &str, &str); 2] = [
-        (
-            names[0],
-            place.join("node/node_modules/.bin/mcp-server-everything"),
-            "echo",
-            r#"{"message":"hi"}"#,
-            "message=hi",
-        ),
-        (
-            names[1],
-            place.join("python/bin/mcp-server-time"),
-            "get_current_time",
-            r#"{"timezone":"UTC"}"#,
-            "timezone=UTC",
-        ),
-    ];
+    REAL.iter()
+        .map(|real| share(tools, &floors.one_shot, &place.join(real.program), real))
+        .collect()
+}
+
+fn share(tools: &Tools, one_shot: &Path, program: &Path, real: &Real) -> Outcome<Row> {
+    let config = config_for(tools, program)?;
     let data = tools.work.join("data");
-    let mut rows = Vec::new();
-    for (name, program, tool, arguments, word) in servers {
-        let config = config_for(tools, &program)?;
-        let ours = || {
-            let mut call = Command::new(&tools.plenipo);
-            call.current_dir(&tools.work).env("XDG_DATA_HOME", &data);
-            call.arg("call").arg("--config").arg(&config);
-            call.args([&format!("real.{tool}"), word]);
-            call
-        };
-        let theirs = || {
-            let mut call = Command::new(&floors.one_shot);
-            call.current_dir(&tools.work).args([tool, arguments]).arg(&program);
-            call
-        };
-        if let Err(failure) = output(&mut theirs()) {
-            let against = Against::Skipped(failure.to_string());
-            rows.push(Row { name, ours: f64::NAN, unit: "ms", against });
-            continue;
-        }
-        output(&mut ours())?;
-        let alone = |command: Command| {
-            wait_for_ends(&data)?;
-            timed(command)
-        };
-        let share = difference(SHARE_ROUNDS, || alone(ours()), || alone(theirs()))?;
-        wait_for_ends(&data)?;
-        let against = Against::Most(MOST_SHARE_MILLISECONDS);
-        rows.push(Row { name, ours: share, unit: "ms", against });
+    let ours = || {
+        let mut call = Command::new(&tools.plenipo);
+        call.current_dir(&tools.work).env("XDG_DATA_HOME", &data);
+        call.arg("call").arg("--config").arg(&config);
+        call.args([&format!("real.{}", real.tool), real.word]);
+        call
+    };
+    let theirs = || {
+        let mut call = Command::new(one_shot);
+        call.current_dir(&tools.work).args([real.tool, real.arguments]).arg(program);
+        call
+    };
+    let (name, unit) = (real.name, "ms");
+    if let Err(failure) = output(&mut theirs()) {
+        let against = Against::Skipped(failure.to_string());
+        return Ok(Row { name, ours: f64::NAN, unit, against });
     }
-    Ok(rows)
+    output(&mut ours())?;
+    let alone = |command: Command| {
+        wait_for_ends(&data)?;
+        timed(command)
+    };
+    let ours = difference(SHARE_ROUNDS, || alone(ours()), || alone(theirs()))?;
+    wait_for_ends(&data)?;
+    Ok(Row { name, ours, unit, against: Against::Most(MOST_SHARE_MILLISECONDS) })
 }
 
 /// Waits until no server that was handed over is ending.
