@@ -15,7 +15,6 @@ pub(super) const LISTENING: &[Call] =
     &[calls::BIND, calls::LISTEN, calls::ACCEPT, calls::ACCEPT4, calls::SENDMMSG];
 
 /// Builds the filter for a sandbox whose one way out is a proxy on its loopback interface.
-/// Builds the filter of a limited network.
 pub fn build_proxied() -> Vec<Instruction> {
     build_proxied_for(Architecture::NATIVE)
 }

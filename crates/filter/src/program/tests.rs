@@ -127,6 +127,20 @@ fn wide(value: libc::c_int) -> u64 {
 }
 
 #[test]
+fn what_is_built_is_for_this_machine() {
+    let native = Architecture::NATIVE;
+    for network in [false, true] {
+        assert_eq!(build(network), build_for(native, network));
+        assert_eq!(build_alone(network), build_alone_for(native, network));
+    }
+    assert_eq!(build_proxied(), super::proxied::build_proxied_for(native));
+    let asked = |number| run(&asking([7]), &data(native.audit(), number, NONE)).0;
+    assert_eq!((asked(7), asked(8)), (libc::SECCOMP_RET_USER_NOTIF, ALLOW));
+    let ring = calls::IO_URING_SETUP.number(native).unwrap();
+    assert_eq!(asked(ring), ABSENT);
+}
+
+#[test]
 fn it_stays_short_and_decides_in_few_steps() {
     for (architecture, _, program) in programs() {
         assert!(program.len() <= 82, "{} instructions", program.len());
@@ -282,6 +296,7 @@ fn clone_makes_processes_and_threads_and_no_namespace() {
     let vfork = wide(libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD);
     for flags in [wide(libc::SIGCHLD), thread, vfork] {
         assert_eq!(both(calls::CLONE, [flags, 0, 0, 0, 0, 0]), [ALLOW, ALLOW]);
+        assert_eq!(alone(false, calls::CLONE, [flags, 0, 0, 0, 0, 0]), ALLOW);
     }
     for flag in [
         libc::CLONE_NEWNS,
@@ -294,6 +309,9 @@ fn clone_makes_processes_and_threads_and_no_namespace() {
     ] {
         let flags = wide(flag | libc::SIGCHLD);
         assert_eq!(both(calls::CLONE, [flags, 0, 0, 0, 0, 0]), [REFUSE, REFUSE], "{flag:#x}");
+        let alone =
+            [false, true].map(|network| alone(network, calls::CLONE, [flags, 0, 0, 0, 0, 0]));
+        assert_eq!(alone, [REFUSE, REFUSE], "{flag:#x}");
     }
     assert_eq!(both(calls::CLONE3, NONE), [ABSENT, ABSENT]);
 }
