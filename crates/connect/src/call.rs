@@ -224,6 +224,10 @@ impl Connection {
             Some(catalog) => catalog,
             None => Box::pin(self.catalog_for(&flight, request)).await?,
         };
+        if request.listed.is_some() && !self.options.filter.allows(&request.tool) {
+            // The list may be another connection's, with a filter of its own.
+            return Err(RequestFault::Fault(Fault::ToolDisabled));
+        }
         let mut place = may_call(&catalog, request).map_err(RequestFault::Fault)?;
         self.check_arguments(&catalog, place, request)?;
         let catalog = match self.options.approvals.is_some() {

@@ -125,6 +125,22 @@ async fn a_call_goes_by_the_list_it_is_given_whatever_was_announced_since() {
 }
 
 #[tokio::test]
+async fn no_list_gets_a_call_past_the_filter_of_its_connection() {
+    let unfiltered = Fake::new("peer", &[]);
+    let open = unfiltered.start().await.unwrap();
+    let mut filtered = Fake::new("peer", &[]);
+    filtered.options.filter = ToolFilter::new(None::<[String; 0]>, ["line".to_owned()]);
+    let connection = filtered.start().await.unwrap();
+    let mut given = request(&connection, "line", "{}").await;
+    given.listed = Some(open.catalog().await.unwrap());
+    let error = connection.call(given).await.unwrap_err();
+    assert!(matches!(error.fault(), Fault::ToolDisabled), "{error}");
+    open.shut_down().await;
+    connection.shut_down().await;
+    assert!(filtered.params("tools/call").is_empty());
+}
+
+#[tokio::test]
 async fn a_tool_that_is_missing_disabled_or_changed_is_refused_and_nothing_sent() {
     let mut fake = Fake::new("peer", &[]);
     let disabled = ["silent".to_owned()];
