@@ -17,7 +17,8 @@ HERE = Path(__file__).resolve().parent
 TIMEOUT = 60
 #: How often the policy is switched.
 TRIES = 10
-ENTRY = {"command": sys.executable, "args": [str(HERE / "state_server.py")]}
+SERVER = HERE.parents[1] / "crates/cli/tests/data/reference/meta_server.py"
+ENTRY = {"command": sys.executable, "args": [str(SERVER)]}
 
 
 class AppServer:

@@ -13,7 +13,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("redact", &[]),
     ("policy", &[]),
     ("wire", &[]),
-    ("schema", &["wire"]),
+    ("schema", &["redact", "wire"]),
     ("filter", &[]),
     ("launch", &["filter", "policy"]),
     ("egress", &["policy"]),

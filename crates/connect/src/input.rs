@@ -9,7 +9,6 @@
 
 pub(crate) mod asks;
 mod clock;
-mod form;
 mod read;
 pub(crate) mod respond;
 mod url;
@@ -23,7 +22,7 @@ use plenipo_wire::encode::ObjectWriter;
 
 pub use asks::Completion;
 pub(crate) use clock::PersonClock;
-pub use form::{Choice, Field, FieldKind, Form, FormFault, TextFormat};
+pub use plenipo_schema::form::{Choice, Field, FieldKind, Form, FormFault, TextFormat};
 pub use url::{ElicitationUrl, UrlFault, UrlWarning};
 
 use crate::error::Operation;

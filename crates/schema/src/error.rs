@@ -1,5 +1,6 @@
 //! Why a value is not known to match a schema.
 
+pub(crate) use plenipo_redact::text::shown;
 use thiserror::Error;
 
 /// Why a value is not known to match a schema. Reads after "the arguments:" or the like.
@@ -115,21 +116,6 @@ impl Mismatch {
         let expected = "what the schema says, which has too many alternatives to tell where";
         Self { place: String::new(), member: None, expected: expected.to_owned(), found }
     }
-}
-
-/// Peers' text made fit for a message: short, and without control characters.
-pub(crate) fn shown(text: &str) -> String {
-    const SHOWN: usize = 200;
-    let harmless = |c: char| match c {
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
-        c if c.is_control() => '\u{fffd}',
-        c => c,
-    };
-    let mut out: String = text.chars().take(SHOWN).map(harmless).collect();
-    if text.chars().nth(SHOWN).is_some() {
-        out.push('…');
-    }
-    out
 }
 
 fn at(place: &str) -> String {

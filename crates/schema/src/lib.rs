@@ -1,4 +1,7 @@
-//! JSON Schemas of tools: arguments before they are sent, `structuredContent` after it came.
+//! JSON Schemas from peers: what fits one, and what a person is told when something does not.
+//!
+//! [`Schema`] is a tool's: arguments before they are sent, `structuredContent` after it came. [`form::Form`] is an
+//! elicitation's, which allows far less and which a person fills in.
 //!
 //! The dialect is the one that `$schema` names, 2020-12 where it names none; one that is not known
 //! is an error and never ignored. Nothing is ever fetched: a `$ref` that leads out of the schema is
@@ -28,6 +31,7 @@ mod cost;
 mod error;
 mod explain;
 mod flat;
+pub mod form;
 mod plain;
 mod survey;
 

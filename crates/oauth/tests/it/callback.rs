@@ -84,7 +84,7 @@ fn answers_of_all_kinds() {
     let refused =
         |state: &str| format!("error=invalid_scope&error_description=no%1b[31m+such&state={state}");
     let fault = answered(false, refused).unwrap_err();
-    assert_eq!(fault.to_string(), "is the error `invalid_scope`: \"no [31m such\"");
+    assert_eq!(fault.to_string(), "is the error `invalid_scope`: \"no\u{fffd}[31m such\"");
     assert_eq!(OAuthError::from(fault).kind(), ErrorKind::Denied);
 }
 

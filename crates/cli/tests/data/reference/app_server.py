@@ -62,7 +62,7 @@ def main():
         runtime.call("initialize", {"clientInfo": client, "capabilities": {"experimentalApi": True}})
         runtime.send({"method": "initialized"})
         thread = runtime.call("thread/start", {"cwd": os.getcwd()})["thread"]["id"]
-        call = {"threadId": thread, "server": "meta", "tool": "note", "arguments": {}}
+        call = {"threadId": thread, "server": "meta", "tool": "state", "arguments": {}}
         runtime.call("mcpServer/tool/call", call)
     finally:
         runtime.process.stdin.close()

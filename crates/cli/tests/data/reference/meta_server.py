@@ -1,13 +1,13 @@
-"""An MCP server with one tool that opts in to sandbox states and writes each `tools/call` line as it came.
+"""An MCP server with one tool that opts in to sandbox states and says in its result which one came with the call.
 
-Argument: the file to append to.
+Argument, if there is one: a file to which it appends each `tools/call` line as it came.
 """
 
 import json
 import sys
 
 CAPABILITIES = {"tools": {}, "experimental": {"codex/sandbox-state": {}}}
-TOOL = {"name": "note", "description": "notes", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}
+TOOL = {"name": "state", "description": "the state", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}
 
 
 def answer(method, parameters, line):
@@ -17,9 +17,11 @@ def answer(method, parameters, line):
     if method == "tools/list":
         return {"tools": [TOOL]}
     if method == "tools/call":
-        with open(sys.argv[1], "ab") as log:
-            log.write(line)
-        return {"content": [{"type": "text", "text": "noted"}]}
+        for name in sys.argv[1:]:
+            with open(name, "ab") as log:
+                log.write(line)
+        state = parameters.get("_meta", {}).get("codex/sandbox-state")
+        return {"content": [{"type": "text", "text": json.dumps(state)}]}
     return None
 
 

@@ -110,7 +110,7 @@ impl FormFault {
     }
 
     fn of(field: &str, what: &str) -> Self {
-        Self(format!("`{}` {what}", crate::text::shown(field)))
+        Self(format!("`{}` {what}", crate::error::shown(field)))
     }
 }
 

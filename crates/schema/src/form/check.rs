@@ -113,7 +113,7 @@ fn chosen<'a>(options: &'a [Choice], word: &str) -> Option<&'a str> {
 fn expected(field: &Field) -> String {
     let list = |options: &[Choice]| {
         let some: Vec<_> =
-            options.iter().take(8).map(|option| crate::text::shown(&option.value)).collect();
+            options.iter().take(8).map(|option| crate::error::shown(&option.value)).collect();
         let more = if options.len() > some.len() { ", …" } else { "" };
         format!("{}{more}", some.join(", "))
     };
