@@ -104,5 +104,24 @@ fn the_digest_tells_fields_apart() {
     let digests = [plain.digest(), empty_pin.digest(), opted_in.digest()];
     assert!(digests[0] != digests[1] && digests[1] != digests[2] && digests[0] != digests[2]);
     assert_eq!(plain.digest(), plain.clone().digest());
-    assert_eq!(plain.digest().to_string().len(), 64);
+    let digest = plain.digest();
+    let digits: String = digest.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!((digest.to_string(), format!("{digest:?}")), (digits.clone(), digits));
+}
+
+#[test]
+fn names_are_what_they_were_made_of() {
+    let [local, other] = [EnvironmentId::local(), EnvironmentId::new("box")];
+    assert!(local.is_local() && !other.is_local());
+    assert_eq!((other.as_str(), other.to_string()), ("box", "box".to_owned()));
+    assert_eq!(CredentialPin::new("login").as_str(), "login");
+}
+
+#[test]
+fn an_attachment_knows_whether_there_is_anything_to_send() {
+    let caller = raw(r#"{"a":1}"#);
+    let authority = captured(None, true);
+    let [nothing, something] =
+        [None, Some(&*caller)].map(|caller| authority.attachment(caller, &[]).unwrap().is_empty());
+    assert!(nothing && !something);
 }
