@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use plenipo_authority::{LauncherFault, VerifiedLauncher};
+use plenipo_process::{Brief, StdioCommand, run_briefly};
 use thiserror::Error;
 use tokio::sync::Mutex;
 
 use crate::text::shown_bytes;
-use crate::transport::stdio::{Brief, StdioCommand, run_briefly};
 
 const PROBE_LIMIT: Duration = Duration::from_secs(2);
 const PROBE_OUTPUT: usize = 64 * 1024;

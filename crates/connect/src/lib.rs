@@ -44,7 +44,6 @@ pub mod call;
 pub mod catalog;
 pub mod changes;
 mod connection;
-pub mod environment;
 mod error;
 pub mod fleet;
 mod in_flight;
@@ -86,7 +85,7 @@ pub use input::{InputAnswer, InputHandler, InputOffer, InputRequest};
 pub use launcher::{LauncherProvider, LauncherSource};
 pub use names::{NameRules, ToolIndex};
 pub use negotiate::{Era, EraHint, ServerIdentity};
-pub use options::{ClientIdentity, ConnectOptions, Grace, ShutdownPolicy};
+pub use options::{ClientIdentity, ConnectOptions, ShutdownPolicy};
 pub use paging::{Listed, Page};
 pub use plenipo_authorizer::{enterprise, oauth};
 pub use prompts::{CompletionReference, FilledPrompt, Prompt, Suggestions};
@@ -99,5 +98,5 @@ pub use tasks::{Called, Task, TaskFault, TaskOptions};
 pub use transport::{
     Endpoint,
     http::{HttpClient, HttpClientOptions, HttpEndpoint, ProxyRules},
-    stdio::{Exit, ServerProcess, ShutdownReport, Spawner, StdioCommand},
+    stdio::{Exit, Grace, ServerProcess, ShutdownReport, Spawner, StdioCommand, environment},
 };

@@ -18,7 +18,7 @@ use crate::negotiate::EraHint;
 use crate::observer::{Observer, Silent};
 use crate::restart::RestartPolicy;
 use crate::transport::http::HttpClient;
-use crate::transport::stdio::{ProcessGroups, Spawner};
+use crate::transport::stdio::{Grace, ProcessGroups, Spawner};
 
 /// Choices for one connection.
 ///
@@ -119,17 +119,6 @@ const DEFAULT_ITEMS: usize = 16_384;
 const DEFAULT_ERROR_BYTES: usize = 64 * 1024;
 const DEFAULT_PAGES: usize = 100;
 
-/// How long each step of the shutdown ladder is given: close stdin → `stdin_closed` → SIGTERM →
-/// `terminated` → SIGKILL. Both default to 2 s.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Grace {
-    /// Between closing stdin and SIGTERM.
-    pub stdin_closed: Duration,
-    /// Between SIGTERM and SIGKILL.
-    pub terminated: Duration,
-}
-
 /// Who waits for a local server's end when its connection is [left](crate::Connection::leave).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -151,20 +140,6 @@ pub struct ClientIdentity {
     pub title: String,
     /// Version.
     pub version: String,
-}
-
-impl Grace {
-    /// Both steps.
-    #[must_use]
-    pub fn new(stdin_closed: Duration, terminated: Duration) -> Self {
-        Self { stdin_closed, terminated }
-    }
-}
-
-impl Default for Grace {
-    fn default() -> Self {
-        Self::new(Duration::from_secs(2), Duration::from_secs(2))
-    }
 }
 
 impl Default for ClientIdentity {

@@ -37,10 +37,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use plenipo_connect::transport::stdio::{
-    Descendants, HandingOver, ServerStreams, Spawning, Waiting,
+use plenipo_process::{
+    Descendants, Exit, Grace, HandingOver, ServerProcess, ServerStreams, Spawner, Spawning,
+    StdioCommand, Waiting,
 };
-use plenipo_connect::{Exit, Grace, ServerProcess, Spawner, StdioCommand};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::Shutdown;
 use rustix::process::{

@@ -10,7 +10,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::time::Duration;
 
-use plenipo_connect::StdioCommand;
+use plenipo_process::StdioCommand;
 use rustix::fs::{FlockOperation, flock};
 use tokio::time::{Instant, sleep};
 

@@ -6,10 +6,10 @@ use plenipo_authority::{CredentialPin, ServerReach};
 
 use crate::error::Fault;
 use crate::memory::MemoryKey;
-use crate::options::Grace;
 use crate::peer::Peer;
 use crate::pending::Closed;
 use crate::transport::http::HttpLink;
+use crate::transport::stdio::Grace;
 use crate::transport::stdio::{MonitorHandle, ShutdownReport, Tail};
 
 #[derive(Debug)]

@@ -3,16 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use plenipo_process::{Running, StdioCommand};
 use tokio::time::{Instant, timeout_at};
 
 use super::backing::Backing;
 use super::{Connection, Launched, to_error};
 use crate::error::{ConnectError, Operation};
+use crate::memory::MemoryKey;
 use crate::negotiate::{self, Agreement, EraHint, LateProbe, ModernMeta, Probe};
 use crate::options::ConnectOptions;
 use crate::peer::{self, Peer, RequestFault};
 use crate::server_name::ServerName;
-use crate::transport::stdio::{Monitor, Running, ShutdownReport, StdioCommand, Tail, read_stderr};
+use crate::transport::stdio::{Monitor, ShutdownReport, Tail, read_stderr};
 
 struct Start<'a> {
     name: ServerName,
@@ -30,7 +32,7 @@ pub(super) async fn start(
     let modern = ModernMeta::new(&options.client, options.offers(), None);
     let deadline = Instant::now() + options.start_timeout;
     let start = Start { name, command, options, modern, deadline };
-    let key = command.memory_key();
+    let key = MemoryKey::of_command(command);
     let hint = start.options.remembered_era(&key);
     let options = start.options.clone();
     let connection = start.connect(hint).await?;
@@ -79,8 +81,8 @@ impl Start<'_> {
         let spawner = &*self.options.spawner;
         let running = timeout_at(self.deadline, self.command.spawn(spawner)).await;
         let running = running.unwrap_or_else(|_| Err(self.command.not_started_in_time()));
-        let running = running.map_err(error)?;
-        let Running { stdin, stdout, stderr, process } = running;
+        let running = running.map_err(|fault| error(fault.into()))?;
+        let Running { stdin, stdout, stderr, process, .. } = running;
         let observer = Arc::clone(&self.options.observer);
         let peer = Peer::new(self.name.clone(), Box::pin(stdin), observer);
         let peer = Arc::new(peer.answering(self.options.input.clone()));

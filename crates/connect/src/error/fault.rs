@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use plenipo_authority::AttachError;
+use plenipo_process::{Exit, StartFault};
 use plenipo_schema::{Mismatch, SchemaFault};
 use plenipo_wire::param_headers::ValueFault;
 use plenipo_wire::{ErrorObject, Fragment, LineTooLong, ViewError, protocol};
@@ -15,7 +16,6 @@ use thiserror::Error;
 use super::input::ask_hint;
 use super::{ErrorKind, HttpFault, InputFault, SkillFault, TaskFault};
 use crate::text::shown;
-use crate::transport::stdio::Exit;
 
 /// Why something failed.
 #[derive(Debug, Error)]
@@ -196,6 +196,20 @@ pub enum Fault {
     /// A skill must not be used.
     #[error("{0}")]
     Skill(SkillFault),
+}
+
+impl From<StartFault> for Fault {
+    fn from(fault: StartFault) -> Self {
+        match fault {
+            StartFault::ProgramNotFound { program, searched } => {
+                Self::ProgramNotFound { program, searched }
+            }
+            StartFault::InterpreterMissing { program } => Self::InterpreterMissing { program },
+            StartFault::WorkingDirectory { path } => Self::WorkingDirectory { path },
+            StartFault::Spawn { program, source } => Self::Spawn { program, source },
+            other => Self::Pipe(io::Error::other(other)),
+        }
+    }
 }
 
 /// Which bound a listing broke.

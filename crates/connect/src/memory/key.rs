@@ -1,7 +1,9 @@
 //! Under which name something about a server is kept.
 
 use std::fmt::{self, Write as _};
+use std::os::unix::ffi::OsStrExt;
 
+use plenipo_process::StdioCommand;
 use sha2::{Digest as _, Sha256};
 
 /// Names what is kept: 64 characters of `0-9a-f`, fit for a file's name. A digest over the server
@@ -27,6 +29,16 @@ impl MemoryKey {
             write!(name, "{byte:02x}").ok();
         }
         Self(name)
+    }
+
+    /// For the era of a local server. Variables do not count: some change with every start, and few change what a
+    /// program is.
+    pub(crate) fn of_command(command: &StdioCommand) -> Self {
+        let server = command.stands_for();
+        let words =
+            [server.program()].into_iter().chain(server.arguments()).map(OsStrExt::as_bytes);
+        let cwd = server.directory().map(|cwd| cwd.as_os_str().as_bytes());
+        Self::of_bytes([&b"stdio"[..]].into_iter().chain(words).chain(cwd))
     }
 
     /// The name.

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use plenipo_http::Secrets;
+use plenipo_process::{Brief, StdioCommand, run_briefly};
 use plenipo_wire::{Fragment, object};
 use tokio::sync::Mutex;
 
 use super::headers::checked;
 use crate::error::HttpFault;
-use crate::transport::stdio::{Brief, StdioCommand, run_briefly};
 
 const LIMIT: Duration = Duration::from_secs(10);
 const MOST: usize = 64 * 1024;

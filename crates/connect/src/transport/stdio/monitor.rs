@@ -6,13 +6,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use plenipo_process::{Exit, Grace, Output, ServerProcess};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{Exit, Output, ServerProcess, Tail};
+use super::Tail;
 use crate::error::Fault;
-use crate::options::Grace;
 use crate::peer::Peer;
 use crate::pending::Closed;
 

@@ -18,9 +18,11 @@ use rustix::process::Signal;
 use tokio::process::Child;
 use tokio::sync::Mutex;
 
-use super::tree::Descendants;
-use super::{Exit, Group, StdioCommand};
-use crate::options::Grace;
+use crate::command::StdioCommand;
+use crate::exit::Exit;
+use crate::grace::Grace;
+use crate::group::Group;
+use crate::tree::Descendants;
 
 /// The server's ends of its three streams.
 #[derive(Debug)]

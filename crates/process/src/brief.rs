@@ -6,26 +6,37 @@ use std::time::Duration;
 
 use tokio::io::AsyncReadExt as _;
 
-use super::{Group, StdioCommand};
+use crate::command::StdioCommand;
+use crate::group::Group;
 
 /// What a short run said.
 #[derive(Debug)]
-pub(crate) struct BriefOutput {
-    pub(crate) success: bool,
-    pub(crate) stdout: Vec<u8>,
+#[non_exhaustive]
+pub struct BriefOutput {
+    /// It exited with code 0.
+    pub success: bool,
+    /// All that it wrote.
+    pub stdout: Vec<u8>,
 }
 
 /// How a short run went.
 #[derive(Debug)]
-pub(crate) enum Brief {
+#[expect(clippy::exhaustive_enums, reason = "nothing else can become of a bounded run")]
+pub enum Brief {
+    /// It ended by itself.
     Ended(BriefOutput),
+    /// It took too long, and was ended.
     TooSlow,
+    /// It wrote too much, and was ended.
     TooMuch,
 }
 
 /// Runs `command` without input; at most `limit`, at most `most` bytes of output. Nothing of it is
 /// left behind.
-pub(crate) async fn run_briefly(
+///
+/// # Errors
+/// It could not be started, or its output not be read.
+pub async fn run_briefly(
     command: &StdioCommand,
     limit: Duration,
     most: usize,

@@ -12,7 +12,7 @@ use tokio::net::unix::pipe::Sender;
 /// next, which a host that starts many servers lets it do only after the last: so each finds its first message when it
 /// begins to read.
 #[derive(Debug)]
-pub(crate) struct Input(Sender);
+pub struct Input(Sender);
 
 impl Input {
     pub(crate) fn new(pipe: io::PipeWriter) -> io::Result<Self> {

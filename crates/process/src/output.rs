@@ -9,8 +9,9 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::unix::pipe::Receiver;
 
+/// Clones read from the same pipe.
 #[derive(Debug, Clone)]
-pub(crate) struct Output(Arc<Mutex<Receiver>>);
+pub struct Output(Arc<Mutex<Receiver>>);
 
 impl Output {
     pub(crate) fn new(pipe: OwnedFd) -> io::Result<Self> {
@@ -18,7 +19,10 @@ impl Output {
     }
 
     /// Its reading end once more.
-    pub(crate) fn copy(&self) -> io::Result<OwnedFd> {
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub fn copy(&self) -> io::Result<OwnedFd> {
         self.lock().as_fd().try_clone_to_owned()
     }
 
