@@ -4,17 +4,21 @@
 //! cannot be recorded is not made.
 
 use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
+use rustix::fs::{FallocateFlags, OFlags};
+use rustix::io::Errno;
 use serde::Serialize;
 
 use crate::failure::{Code, Failure};
 
 /// Only its owner reads it.
 const MODE: u32 = 0o600;
+/// Room for a line, in bytes, that has to be there before the call is made.
+const ROOM: u64 = 16 * 1024;
 
 /// An open audit file and the call that is to be recorded.
 pub(crate) struct Audit {
@@ -51,8 +55,7 @@ impl Audit {
     /// Opens the file for appending; without one nothing is recorded.
     pub(crate) fn open(path: Option<&Path>) -> Result<Self, Failure> {
         let file = path.map(|path| {
-            let opened = OpenOptions::new().create(true).append(true).mode(MODE).open(path);
-            opened.map_err(|error| {
+            open(path).map_err(|error| {
                 let message = format!("failed to open the audit file {}: {error}", path.display());
                 Failure::new(Code::Refused, message).with_hint(
                     "calls are recorded there or not made; see `audit.file` in the configuration",
@@ -87,7 +90,7 @@ impl Audit {
             outcome: ending.outcome(),
             duration_ms: elapsed.as_millis(),
         };
-        let failed = |error: std::io::Error| {
+        let failed = |error: io::Error| {
             Failure::new(Code::Refused, format!("failed to write to the audit file: {error}"))
         };
         let mut line = serde_json::to_vec(&record).map_err(|error| failed(error.into()))?;
@@ -117,6 +120,30 @@ impl Ending {
             Self::Failed(Code::Timeout) => "timeout",
             Self::Failed(Code::HungUp | Code::Interrupted | Code::Terminated) => "interrupted",
         }
+    }
+}
+
+/// A plain file, with room for one more line: a pipe that nobody reads would hold up the call, and a full disk would leave
+/// one that was made without its line.
+fn open(path: &Path) -> io::Result<File> {
+    let not_plain = || io::Error::other("it is no plain file");
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let mut options = OpenOptions::new();
+    options.create(true).append(true).mode(MODE);
+    options.custom_flags(i32::try_from(flags.bits()).map_err(io::Error::other)?);
+    let file = options.open(path).map_err(|error| match Errno::from_io_error(&error) {
+        // What a pipe without a reader, or a socket, answers.
+        Some(Errno::NXIO) => not_plain(),
+        _ => error,
+    })?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(not_plain());
+    }
+    match rustix::fs::fallocate(&file, FallocateFlags::KEEP_SIZE, metadata.len(), ROOM) {
+        // Not every file system can say so beforehand.
+        Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(file),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct InForce {
 /// Works out the state: `--profile`, else `default_permissions`, else `:workspace`.
 pub(crate) fn in_force(settings: &Settings, choice: ProfileChoice<'_>) -> Result<InForce, Failure> {
     let cwd = working_directory(choice.directory)?;
-    let home = env::home().and_then(|home| std::fs::canonicalize(home).ok());
+    let home = env::real_home()?;
     let explicit = choice.directory.is_some();
     let refused = |error: plenipo_policy::ConfigError| Failure::from(error);
     let roots = WorkspaceRoots::new(&cwd, home.as_deref(), explicit).map_err(refused)?;

@@ -66,7 +66,7 @@ pub(crate) fn state(
     profile: impl FnOnce(&WorkspaceRoots) -> Result<PermissionProfile, Failure>,
 ) -> Result<String, Failure> {
     let cwd = authority::working_directory(directory)?;
-    let home = env::home().and_then(|home| std::fs::canonicalize(home).ok());
+    let home = env::real_home()?;
     let roots = WorkspaceRoots::new(&cwd, home.as_deref(), false).map_err(Failure::from)?;
     let mut state = State::new(profile(&roots)?, &cwd);
     guard::protect(settings, &mut state)?;

@@ -3,13 +3,15 @@
 #![expect(clippy::disallowed_methods, reason = "this module is the one that reads them")]
 
 use std::ffi::OsString;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use plenipo_connect::HttpClientOptions;
 use plenipo_redact::Secret;
+
+use crate::failure::Failure;
 
 /// Bytes of the passwd file that are looked at.
 const MAX_PASSWD_BYTES: u64 = 4 * 1024 * 1024;
@@ -49,6 +51,23 @@ pub(crate) fn executable() -> std::io::Result<PathBuf> {
 /// `$HOME`, else what the passwd file says.
 pub(crate) fn home() -> Option<PathBuf> {
     absolute("HOME").or_else(passwd_home)
+}
+
+/// [`home`] without symbolic links; `None` where there is none. One that cannot be looked at is no absent one: rules about
+/// it would silently not be applied.
+pub(crate) fn real_home() -> Result<Option<PathBuf>, Failure> {
+    let Some(home) = home() else { return Ok(None) };
+    match std::fs::canonicalize(&home) {
+        Ok(real) => Ok(Some(real)),
+        Err(error) if [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind()) => {
+            Ok(None)
+        }
+        Err(error) => {
+            let message =
+                format!("failed to look at the home directory {}: {error}", home.display());
+            Err(Failure::usage(message).with_hint("set HOME to a directory that you may enter"))
+        }
+    }
 }
 
 /// Where the user's own configuration is: `$XDG_CONFIG_HOME/plenipo` or `~/.config/plenipo`.

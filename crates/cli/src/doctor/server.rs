@@ -180,7 +180,7 @@ impl Patient<'_> {
 
     fn surroundings(&self, command: &StdioCommand) -> Result<Surroundings, Failure> {
         let mut around = Surroundings::default();
-        around.home = env::home().and_then(|home| std::fs::canonicalize(home).ok());
+        around.home = env::real_home()?;
         around.directory = authority::working_directory(command.directory())?;
         around.temporary = env::temporary_directory();
         let text = |word: &OsStr| word.to_str().map(str::to_owned);

@@ -68,10 +68,12 @@ impl Settings {
 
     /// What is wrong with a project's profiles in its directory, trusted or not.
     pub(crate) fn widening(&self, project: &Project, directory: &Path) -> Vec<Failure> {
-        let home = crate::env::home().and_then(|home| std::fs::canonicalize(home).ok());
-        let roots = match WorkspaceRoots::new(directory, home.as_deref(), true) {
+        let roots = crate::env::real_home().and_then(|home| {
+            WorkspaceRoots::new(directory, home.as_deref(), true).map_err(Failure::from)
+        });
+        let roots = match roots {
             Ok(roots) => roots,
-            Err(error) => return vec![error.into()],
+            Err(failure) => return vec![failure],
         };
         let names = project.permissions.names().map(|(name, _)| name);
         let faults = names.filter_map(|name| self.of_project(project, name, &roots).err());

@@ -1,8 +1,9 @@
 //! The audit file: one line a call, and no call without its line.
 
+use plenipo_testkit::{is_root, requires};
 use serde_json::Value;
 
-use crate::support::Bench;
+use crate::support::{Bench, Ran};
 
 fn audited(bench: &Bench) -> String {
     bench.configuration(&format!(
@@ -52,6 +53,51 @@ fn a_call_that_cannot_be_recorded_is_not_made() {
     let config = bench.configuration("audit.file = \"/nonexistent/directory/audit.jsonl\"\n");
     bench.run(["call", "--config", &config, "workspace.run", "command=touch ran"]).expect(6);
     assert!(!bench.fixture.exists("workspace/ran"));
+}
+
+#[test]
+fn a_pipe_or_a_device_is_no_audit_file() {
+    let bench = Bench::new();
+    let pipe = bench.fixture.join("audit.pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    for file in [pipe.as_path(), std::path::Path::new("/dev/null")] {
+        let config = format!("audit.file = {:?}\n", file.display().to_string());
+        let config = bench.configuration(&config);
+        let words = ["call", "--config", &config, "workspace.run", "command=touch ran"];
+        let ran = bench.run(words);
+        ran.expect(6);
+        assert!(ran.stderr.contains("it is no plain file"), "{}", ran.stderr);
+        assert!(!bench.fixture.exists("workspace/ran"));
+    }
+}
+
+/// On a disk of its own, which only root can make.
+#[test]
+fn a_full_disk_is_noticed_before_the_call_is_made() {
+    if !requires("root, for a small disk", is_root()) {
+        return;
+    }
+    let bench = Bench::new();
+    let disk = bench.fixture.directory("disk");
+    let config = bench.configuration(&format!(
+        "audit.file = {:?}\n",
+        disk.join("audit.jsonl").display().to_string()
+    ));
+    // In a mount namespace of its own: it ends with the shell.
+    let script = r#"
+        mount -t tmpfs -o size=128k none "$1" && cd "$2" || exit 99
+        "$3" call --config "$4" workspace.run command='echo one'; echo "code $?"
+        dd if=/dev/zero of="$1/fill" bs=1k status=none 2>/dev/null
+        "$3" call --config "$4" workspace.run command='echo two'; echo "code $?"
+        rm "$1/fill"
+        "$3" call --config "$4" workspace.run command='echo three'; echo "code $?"
+        wc -l < "$1/audit.jsonl""#;
+    let mut shell = std::process::Command::new("unshare");
+    shell.args(["--mount", "sh", "-c", script, "sh"]).arg(&disk).arg(&bench.workspace);
+    shell.arg(bench.program()).arg(&config).env("HOME", &bench.home);
+    let ran = Ran::of(shell.output().unwrap());
+    assert_eq!(ran.stdout, "one\ncode 0\ncode 6\nthree\ncode 0\n2\n", "{}", ran.stderr);
 }
 
 #[test]
