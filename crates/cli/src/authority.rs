@@ -78,14 +78,18 @@ pub(crate) fn context(state: &State) -> ResolveContext {
     context
 }
 
+/// Where this program runs.
+pub(crate) fn current_directory() -> Result<PathBuf, Failure> {
+    env::current_directory().map_err(|error| {
+        Failure::usage(format!("failed to find the current directory: {error}"))
+            .with_hint("it may have been deleted: change to one that exists")
+    })
+}
+
 pub(crate) fn working_directory(directory: Option<&Path>) -> Result<PathBuf, Failure> {
     let path = match directory {
         Some(path) => path.to_path_buf(),
-        None => env::current_directory().map_err(|error| {
-            Failure::usage(format!("failed to find the current directory: {error}")).with_hint(
-                "it may have been deleted; change to one that exists, or name one with -C",
-            )
-        })?,
+        None => current_directory()?,
     };
     let real = std::fs::canonicalize(&path).map_err(|error| {
         Failure::usage(format!("failed to use the directory {}: {error}", path.display()))

@@ -74,10 +74,22 @@ fn may_be_added(name: &OsStr) -> bool {
 /// One thread is enough for one person's calls, and starts fastest.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     check_descriptors()?;
-    tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
+    let failed = |error: std::io::Error| {
         Failure::new(Code::Transport, format!("failed to start the runtime: {error}"))
             .with_optional_hint(shortage(&error))
-    })
+    };
+    let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = built.map_err(failed)?;
+    take_limit_of_files(&runtime).map_err(failed)?;
+    Ok(runtime)
+}
+
+/// Beyond `ulimit -f` a write is to fail, as on a full disk, and not to end the program with an answer that nobody has seen.
+/// What is started has the usual again: a handler does not outlive `exec`.
+fn take_limit_of_files(runtime: &tokio::runtime::Runtime) -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let _inside = runtime.enter();
+    signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw())).map(drop)
 }
 
 /// Below this the runtime itself does not get what it needs, and its library does not say so in good order.

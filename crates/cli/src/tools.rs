@@ -15,7 +15,7 @@ use crate::person::Person;
 use crate::reach::{Host, Reachable, Unreachable};
 use crate::serve::runtime;
 use crate::settings::Settings;
-use crate::{env, proxies, sign_in, terminal};
+use crate::{authority, proxies, sign_in, terminal};
 
 /// One server's tools, or why there are none.
 pub(crate) struct Listed {
@@ -101,9 +101,7 @@ pub(crate) async fn list(
     wanted: Vec<(ServerName, Result<Reachable, Unreachable>)>,
     account: Option<&str>,
 ) -> Result<Vec<Listed>, Failure> {
-    let directory = env::current_directory().map_err(|error| {
-        Failure::usage(format!("failed to find the current directory: {error}"))
-    })?;
+    let directory = authority::current_directory()?;
     let host = Host::new(global, settings, &directory).acting_as(account);
     let mut listed = Vec::new();
     let mut members: Vec<Member> = Vec::new();

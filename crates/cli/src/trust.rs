@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use crate::arguments::{Global, TrustArguments};
-use crate::env;
+use crate::authority;
 use crate::failure::{Code, Failure};
 use crate::settings::{Consent, FILE_NAME, Project, ProjectFile, Settings};
 use crate::terminal;
@@ -40,14 +40,9 @@ pub(crate) fn run(global: &Global, arguments: &TrustArguments) -> Result<ExitCod
 
 /// The file that was meant: itself, or the one in a directory.
 fn named(given: Option<&Path>) -> Result<PathBuf, Failure> {
-    let current = || {
-        env::current_directory().map_err(|error| {
-            Failure::usage(format!("failed to find the current directory: {error}"))
-        })
-    };
     let path = match given {
         Some(path) => path.to_path_buf(),
-        None => current()?,
+        None => authority::current_directory()?,
     };
     let path = if path.is_dir() { path.join(FILE_NAME) } else { path };
     if path.file_name().is_none_or(|name| name != FILE_NAME) {

@@ -10,6 +10,7 @@ mod task;
 use std::error::Error;
 use std::fmt;
 
+pub(crate) use self::http::REDIRECTED_TOO_OFTEN;
 pub use self::http::{HttpCause, HttpFault};
 pub use fault::{Fault, ListingFault, PeerError};
 pub use input::InputFault;

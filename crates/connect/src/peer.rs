@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use plenipo_http::Secrets;
 use plenipo_wire::encode::{self, ObjectWriter};
 use plenipo_wire::{Fragment, RawValue, RequestId};
 use tokio::time::timeout;
@@ -37,6 +38,8 @@ pub(crate) struct Peer {
     pub(crate) number: u64,
     pub(crate) pending: Pending,
     pub(crate) link: Link,
+    /// Of the process of a local server; what goes to a URL is the link's.
+    own_secrets: Secrets,
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) warnings: Warnings,
     /// Counts `list_changed`; a catalog listed at an older count is stale.
@@ -115,6 +118,7 @@ impl Peer {
             number: NEXT.fetch_add(1, Ordering::Relaxed),
             pending: Pending::default(),
             link,
+            own_secrets: Secrets::default(),
             observer,
             warnings: Warnings::default(),
             list_changes: AtomicU64::new(0),
@@ -124,6 +128,11 @@ impl Peer {
             sinks: Sinks::default(),
             questions: Mutex::new(Questions::Kept(Vec::new())),
         }
+    }
+
+    /// With the credentials that the server's process was given.
+    pub(crate) fn knowing(self, own_secrets: Secrets) -> Self {
+        Self { own_secrets, ..self }
     }
 
     /// What every request declares because of its credentials.
@@ -278,10 +287,10 @@ impl Peer {
         }
     }
 
-    /// A peer's text without our own credentials, which a server behind a URL may echo.
+    /// A peer's text without our own credentials, which a server may echo.
     pub(crate) fn scrub<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match &self.link {
-            Link::Stdio(_) => Cow::Borrowed(text),
+            Link::Stdio(_) => self.own_secrets.scrub(text),
             Link::Http(http) => http.secrets().scrub(text),
         }
     }
@@ -289,7 +298,7 @@ impl Peer {
     /// [`scrub`](Self::scrub) for JSON; `None` when there is nothing to take out.
     fn scrub_json(&self, raw: &RawValue) -> Option<Fragment> {
         match &self.link {
-            Link::Stdio(_) => None,
+            Link::Stdio(_) => self.own_secrets.scrub_json(raw),
             Link::Http(http) => http.secrets().scrub_json(raw),
         }
     }

@@ -1,7 +1,8 @@
-//! Our own credentials in what a server says.
+//! Our own credentials in what a server says: the headers of one behind a URL, the variables of one that was started.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::ffi::OsStr;
 use std::fmt;
 
 use http::{HeaderName, HeaderValue, header};
@@ -13,6 +14,9 @@ const SHORTEST: usize = 6;
 
 /// Tokens that come and go are remembered up to so many.
 const RECENT: usize = 16;
+
+/// Ends of the names of variables that say where a secret is, and not what it is.
+const PLACES: [&str; 7] = ["_ADDRESS", "_DIR", "_FILE", "_HOME", "_PATH", "_SOCK", "_URL"];
 
 /// Values that may not appear in errors, warnings and logs, where a server may echo them.
 #[derive(Clone, Default)]
@@ -30,9 +34,31 @@ impl Secrets {
         if !is_secret_header(name.as_str()) && !looks_like_token {
             return;
         }
-        for part in parts(value) {
-            if !self.kept.iter().any(|known| known == part) {
-                self.kept.push(part.to_owned());
+        self.keep(parts(value));
+    }
+
+    /// The variables of a server's process that hold credentials: their names say so, or their value is a URL with a
+    /// password in it.
+    #[must_use]
+    pub fn of_variables<'v>(variables: impl IntoIterator<Item = (&'v OsStr, &'v OsStr)>) -> Self {
+        let mut secrets = Self::default();
+        for (name, value) in variables {
+            let (Some(name), Some(value)) = (name.to_str(), value.to_str()) else { continue };
+            let name = name.to_ascii_uppercase();
+            if let Some(password) = password_of_url(value) {
+                secrets.keep(parts(password));
+            }
+            if is_secret_header(&name) && !PLACES.iter().any(|end| name.ends_with(end)) {
+                secrets.keep(parts(value));
+            }
+        }
+        secrets
+    }
+
+    fn keep<'v>(&mut self, values: impl Iterator<Item = &'v str>) {
+        for value in values {
+            if !self.kept.iter().any(|known| known == value) {
+                self.kept.push(value.to_owned());
             }
         }
         self.kept.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
@@ -58,12 +84,7 @@ impl Secrets {
 
     /// Remembers what `other` was told of for good.
     pub fn extend(&mut self, other: &Self) {
-        for secret in &other.kept {
-            if !self.kept.contains(secret) {
-                self.kept.push(secret.clone());
-            }
-        }
-        self.kept.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        self.keep(other.kept.iter().map(String::as_str));
     }
 
     /// A whole header comes before its part.
@@ -115,9 +136,38 @@ fn parts(value: &str) -> impl Iterator<Item = &str> {
     parts.into_iter().flatten().map(str::trim).filter(|part| part.len() >= SHORTEST)
 }
 
+/// `pw` of `scheme://user:pw@host`, as it is written there.
+fn password_of_url(value: &str) -> Option<&str> {
+    let (_, rest) = value.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let (user, _) = authority.rsplit_once('@')?;
+    Some(user.split_once(':')?.1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn variables_that_hold_credentials_are_known_by_name_or_by_their_url() {
+        let variables = [
+            ("NOTES_TOKEN", "t0ken-of-mine"),
+            ("api_key", "/begins+like/a/path"),
+            ("SSH_AUTH_SOCK", "/run/agent.sock"),
+            ("TOKEN_FILE", "/etc/notes.token"),
+            ("NOTES_MODE", "production"),
+            ("PIN_SECRET", "12345"),
+            ("DATABASE_URL", "postgres://ada:pa55word@db.example/notes"),
+        ];
+        let secrets =
+            Secrets::of_variables(variables.map(|(name, value)| (name.as_ref(), value.as_ref())));
+        let said = variables.map(|(_, value)| value).join(" ");
+        assert_eq!(
+            secrets.scrub(&said),
+            "[redacted] [redacted] /run/agent.sock /etc/notes.token production 12345 \
+             postgres://ada:[redacted]@db.example/notes"
+        );
+    }
 
     #[test]
     fn credentials_are_taken_out_of_text_and_json() {

@@ -106,7 +106,7 @@ impl Target {
         let authority =
             self.uri().authority().map(http::uri::Authority::as_str).unwrap_or_default();
         let absolute = match location {
-            _ if location.contains("://") => location.to_owned(),
+            _ if has_scheme(location) => location.to_owned(),
             _ if location.starts_with("//") => format!("{}:{location}", self.scheme()),
             _ if location.starts_with('/') => {
                 format!("{}://{authority}{location}", self.scheme())
@@ -137,6 +137,13 @@ impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&redacted_url(&self.uri().to_string()))
     }
+}
+
+/// Whether a reference is a whole URI (RFC 3986 §4.2): what is before a colon is a scheme unless a slash, a query or a
+/// fragment comes first.
+fn has_scheme(reference: &str) -> bool {
+    let first = reference.find([':', '/', '?', '#']);
+    first.is_some_and(|at| at > 0 && reference.as_bytes().get(at) == Some(&b':'))
 }
 
 fn own_port(uri: &Uri) -> u16 {

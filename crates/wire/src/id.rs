@@ -45,14 +45,20 @@ impl RequestId {
         }
     }
 
-    /// The integer this id stands for when the peer turned a number into a string (`"7"` for `7`).
+    /// The integer this id stands for when the peer turned a number into a string (`"7"` for `7`), or wrote it with a
+    /// fraction of nothing (`7.0`), as languages do that know one kind of number.
     #[must_use]
     pub fn as_stringified_number(&self) -> Option<i64> {
         match self {
             Self::Text(text) => {
                 text.parse::<i64>().ok().filter(|number| number.to_string() == *text)
             }
-            _ => None,
+            Self::Exact(fragment) => {
+                let (whole, fraction) = fragment.as_str().split_once('.')?;
+                let is_whole = fraction.bytes().all(|digit| digit == b'0');
+                whole.parse::<i64>().ok().filter(|number| is_whole && number.to_string() == whole)
+            }
+            Self::Number(_) => None,
         }
     }
 
@@ -120,6 +126,14 @@ mod tests {
         assert_eq!(number("7"), Some(7));
         for text in ["07", "+7", " 7", "7.0", "", "x"] {
             assert_eq!(number(text), None, "{text:?}");
+        }
+        let exact = |text: &str| {
+            let raw = Fragment::parse(text).unwrap();
+            RequestId::from_raw(raw.as_raw()).unwrap().as_stringified_number()
+        };
+        assert_eq!([exact("7.0"), exact("-3.000")], [Some(7), Some(-3)]);
+        for text in ["7.5", "-0.0", "7.0e1", "7e0", "99999999999999999999.0", r#""7.0""#] {
+            assert_eq!(exact(text), None, "{text}");
         }
     }
 }

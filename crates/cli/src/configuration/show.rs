@@ -42,6 +42,11 @@ pub(super) fn run(global: &Global) -> Result<ExitCode, Failure> {
         let servers: Vec<Value> = rows.iter().map(|(name, row)| row.json(name)).collect();
         return print(&format!("{}\n", json!({"servers": servers})));
     }
+    if rows.is_empty() {
+        crate::terminal::tell(
+            "no servers are configured; `plenipo config path` says where, `plenipo add` adds one",
+        );
+    }
     print(&rows.iter().map(|(name, row)| row.text(name)).collect::<String>())
 }
 

@@ -51,6 +51,31 @@ fn split_utf8_big_lines_and_bad_bytes_lose_nothing() {
     assert!(small.stderr.contains("100000"), "{}", small.stderr);
 }
 
+/// What a tool answers is its own affair, and arrives as it is.
+#[test]
+fn a_credential_that_a_local_server_repeats_is_not_printed() {
+    const SECRET: &str = "hunter2-hunter2";
+    let bench = Bench::new();
+    let Some((config, _)) = case(&bench, "repeats") else { return };
+    let table = std::fs::read_to_string(&config).unwrap();
+    bench.configuration(&format!("{table}env_vars = [\"NOTES_TOKEN\"]\n"));
+    let said = [("refuse", 4, "production"), ("crash", 3, "is expired")];
+    for verbose in [None, Some("-v")] {
+        for (tool, code, words) in said {
+            let tool = format!("case.{tool}");
+            let words_of = ["call", "--config", &config, &tool].into_iter().chain(verbose);
+            let ran = Ran::of(bench.command(words_of).env("NOTES_TOKEN", SECRET).output().unwrap());
+            ran.expect(code);
+            assert!(ran.stderr.contains(words), "the control: {}", ran.stderr);
+            assert!(ran.stderr.contains("a token is [redacted]"), "{}", ran.stderr);
+            assert!(!format!("{ran:?}").contains("hunter2"), "{}", ran.stderr);
+        }
+    }
+    let mut answer = bench.command(["call", "--config", &config, "case.answer"]);
+    let answered = Ran::of(answer.env("NOTES_TOKEN", SECRET).output().unwrap());
+    assert_eq!(answered.expect(0).stdout, format!("it is {SECRET}\n"));
+}
+
 #[test]
 fn a_crash_is_told_at_once_with_code_and_last_words() {
     let bench = Bench::new();

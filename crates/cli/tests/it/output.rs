@@ -93,6 +93,20 @@ fn too_few_descriptors_are_told_with_the_limit_to_raise() {
     }
 }
 
+/// The signal of that limit would end the program when it writes what it keeps for next time.
+#[test]
+fn a_limit_on_the_size_of_files_costs_no_answer() {
+    let bench = Bench::new();
+    let words = ["call", "workspace.run", "command=ulimit -f; echo x"];
+    let ran = Ran::of(after(&bench, "ulimit -f 0; exec \"$0\" \"$@\"", &words).output().unwrap());
+    assert_eq!(ran.expect(0).stdout, "0\nx\n");
+    let into = bench.fixture.join("answer").display().to_string();
+    let before = format!("ulimit -f 0; exec \"$0\" \"$@\" > '{into}'");
+    let ran = Ran::of(after(&bench, &before, &words).output().unwrap());
+    ran.expect(3);
+    assert!(ran.stderr.contains("standard output: File too large"), "{}", ran.stderr);
+}
+
 #[test]
 fn what_others_named_stays_on_its_line() {
     let bench = Bench::new();

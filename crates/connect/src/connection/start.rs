@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use plenipo_http::Secrets;
 use plenipo_process::{Running, StdioCommand};
 use tokio::time::{Instant, timeout_at};
 
@@ -85,6 +86,7 @@ impl Start<'_> {
         let Running { stdin, stdout, stderr, process, .. } = running;
         let observer = Arc::clone(&self.options.observer);
         let peer = Peer::new(self.name.clone(), Box::pin(stdin), observer);
+        let peer = peer.knowing(Secrets::of_variables(self.command.variables()));
         let peer = Arc::new(peer.answering(self.options.input.clone()));
         let tail = Arc::new(Tail::default());
         let limit = self.options.max_message_bytes;
@@ -95,7 +97,7 @@ impl Start<'_> {
         });
         let stderr = tokio::spawn({
             let (peer, tail) = (Arc::clone(&peer), Arc::clone(&tail));
-            async move { read_stderr(stderr, &tail, &peer.name, &*peer.observer).await }
+            async move { read_stderr(stderr, &tail, &peer).await }
         });
         let (watched, said) = (Arc::clone(&peer), Arc::clone(&tail));
         let monitor = Monitor { process, peer: watched, tail: said, outputs, reader, stderr };

@@ -130,6 +130,13 @@ pub enum HttpFault {
     },
 }
 
+/// Why a request that is sent on and on is given up.
+pub(crate) const REDIRECTED_TOO_OFTEN: &str = "after 5 other redirections";
+
+fn is_http(url: &str) -> bool {
+    url.starts_with("http://") || url.starts_with("https://")
+}
+
 impl HttpFault {
     pub(crate) fn kind(&self) -> ErrorKind {
         match self {
@@ -158,7 +165,10 @@ impl HttpFault {
             }
             Self::SignInNeeded { .. } => "the credentials do not allow this".to_owned(),
             Self::NotAuthorized(error) => return error.hint(),
-            Self::Redirect { to, .. } => format!("if you trust it, set `url` to {to}"),
+            // What is no URL for us, and what leads round in a circle, helps nobody as `url`.
+            Self::Redirect { to, reason } if *reason != REDIRECTED_TOO_OFTEN && is_http(to) => {
+                format!("if you trust it, set `url` to {to}")
+            }
             Self::ContentType { .. } => {
                 "check that the `url` is the MCP endpoint, not a web page".to_owned()
             }

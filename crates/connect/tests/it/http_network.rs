@@ -66,17 +66,19 @@ async fn a_redirect_within_the_origin_keeps_method_body_and_headers() {
 
 #[tokio::test]
 async fn redirects_are_bounded_and_never_turn_a_post_into_a_get() {
-    for (status, to, why) in [
-        (307, "/mcp", "after 5 other redirections"),
-        (303, "/other", "asking for a GET instead of a POST"),
-        (307, "https://127.0.0.1/", "which is another origin"),
-        (307, "file:///etc/passwd", "which cannot be followed"),
-        (307, "http://user:pw@127.0.0.1/", "which cannot be followed"),
+    for (status, to, why, helps) in [
+        (307, "/mcp", "after 5 other redirections", false),
+        (303, "/other", "asking for a GET instead of a POST", true),
+        (307, "https://127.0.0.1/", "which is another origin", true),
+        (307, "file:///etc/passwd", "which cannot be followed", false),
+        (307, "javascript:alert(1)", "which cannot be followed", false),
+        (307, "http://user:pw@127.0.0.1/", "which cannot be followed", true),
     ] {
         let web = Web::start(move |_| Some(Answer::redirect(status, to))).await;
         let error = web.connect().await.unwrap_err();
         assert!(error.to_string().ends_with(why), "{error}");
         assert!(!error.to_string().contains("pw"), "{error}");
+        assert_eq!(error.hint().is_some(), helps, "{error}: {:?}", error.hint());
         assert!(web.requests().len() <= 6, "{}", web.requests().len());
         assert!(web.requests().iter().all(|seen| seen.verb == "POST"));
     }

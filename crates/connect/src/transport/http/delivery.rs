@@ -12,7 +12,7 @@ use super::headers;
 use super::helper::Made;
 use super::link::HttpLink;
 use super::post::challenge;
-use crate::error::HttpFault;
+use crate::error::{HttpFault, REDIRECTED_TOO_OFTEN};
 
 const REDIRECTIONS: usize = 5;
 /// Repetitions of a request that an authorizer may ask for: a nonce, a refresh, another nonce, more
@@ -169,7 +169,7 @@ impl HttpLink {
             }
             target = next;
         }
-        Err(HttpFault::Redirect { to: target.to_string(), reason: "after 5 other redirections" })
+        Err(HttpFault::Redirect { to: target.to_string(), reason: REDIRECTED_TOO_OFTEN })
     }
 }
 

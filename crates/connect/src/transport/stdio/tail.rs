@@ -7,8 +7,8 @@ use plenipo_wire::{LineReader, LineTooLong};
 use tokio::io::AsyncRead;
 
 use super::space;
-use crate::observer::{Event, Observer};
-use crate::server_name::ServerName;
+use crate::observer::Event;
+use crate::peer::Peer;
 use crate::text::harmless;
 
 /// Bytes of text kept of one server, each line with its end.
@@ -49,17 +49,13 @@ fn size(line: &str) -> usize {
 }
 
 /// Reads until the end; a line over 8 KiB is cut.
-pub(crate) async fn read_stderr(
-    mut stderr: impl AsyncRead + Unpin,
-    tail: &Tail,
-    server: &ServerName,
-    observer: &dyn Observer,
-) {
+pub(crate) async fn read_stderr(mut stderr: impl AsyncRead + Unpin, tail: &Tail, peer: &Peer) {
     let mut reader = LineReader::with_limit(LINE_BYTES - 1);
     let take = |bytes: &[u8]| {
-        let line: String = String::from_utf8_lossy(bytes).chars().map(harmless).collect();
+        let text = String::from_utf8_lossy(bytes);
+        let line: String = peer.scrub(&text).chars().map(harmless).collect();
         tail.push(&line);
-        observer.event(&Event::Stderr { server, line: &line });
+        peer.observer.event(&Event::Stderr { server: &peer.name, line: &line });
     };
     let take_line = |line: Result<&[u8], LineTooLong>| match line {
         Ok(line) => take(line),
@@ -74,17 +70,21 @@ pub(crate) async fn read_stderr(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
+
     use crate::observer::Silent;
+    use crate::server_name::ServerName;
 
     #[tokio::test]
     async fn keeps_the_last_64_kib() {
         let server = ServerName::new("s").unwrap();
+        let peer = Peer::new(server, Box::pin(tokio::io::sink()), Arc::new(Silent));
         let tail = Tail::default();
         let mut text: String =
             (0..9_000).map(|number| format!("line {number}\x1b[0m\r\n")).collect();
         text.push_str(&"x".repeat(20_000));
         text.push_str("\nlast \u{e9}");
-        read_stderr(text.as_bytes(), &tail, &server, &Silent).await;
+        read_stderr(text.as_bytes(), &tail, &peer).await;
         let lines = tail.lines();
         assert_eq!(lines.last().unwrap(), "last é");
         let kept: usize = lines.iter().map(|line| size(line)).sum();
