@@ -54,7 +54,7 @@ fn named(given: Option<&Path>) -> Result<PathBuf, Failure> {
     }
     let directory = match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         Some(parent) => parent.to_path_buf(),
-        None => current()?,
+        None => authority::current_directory()?,
     };
     let directory = std::fs::canonicalize(&directory).map_err(|error| {
         Failure::usage(format!("failed to find {}: {error}", directory.display()))

@@ -13,6 +13,7 @@ import time
 import unittest
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 from plenipo_authority import (
     AuthorityChanged,
@@ -127,6 +128,30 @@ class Processes(unittest.IsolatedAsyncioTestCase):
         task.cancel()
         with self.assertRaises(asyncio.CancelledError):
             await task
+        for pid in pids.read_text().split():
+            self.assertTrue(gone(int(pid)), pid)
+
+    async def test_cancelling_while_it_is_being_started_ends_the_whole_group(self):
+        pids = Path(self.directory.name) / "pids"
+        script = f"sleep 600 & echo $! $$ > {pids}.new; mv {pids}.new {pids}; wait"
+        create, known = asyncio.create_subprocess_exec, asyncio.Event()
+
+        async def slowly(*words, **options):
+            process = await create(*words, **options)
+            await known.wait()
+            return process
+
+        with mock.patch("asyncio.create_subprocess_exec", slowly):
+            task = asyncio.create_task(run(SandboxedCommand(self.authority(), ["sh", "-c", script]), timeout=600))
+            while not pids.exists():
+                self.assertFalse(task.done())
+                await asyncio.sleep(0.01)
+            task.cancel()
+            await asyncio.sleep(0)
+            task.cancel()
+            known.set()
+            with self.assertRaises(asyncio.CancelledError):
+                await task
         for pid in pids.read_text().split():
             self.assertTrue(gone(int(pid)), pid)
 

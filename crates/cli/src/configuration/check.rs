@@ -279,7 +279,10 @@ impl Findings {
             }
         }
         let files = match self.files.is_empty() {
-            true => "no configuration file".to_owned(),
+            // A fault is in a file, so there is none either.
+            true => {
+                return print("no configuration file; `plenipo config path` says where one goes\n");
+            }
             false => self.files.join(", "),
         };
         let count = match self.faults.len() {

@@ -136,8 +136,8 @@ class _Kept:
 async def _start(command: SandboxedCommand, writes: bool, *, joined: bool = False) -> asyncio.subprocess.Process:
     global _starting
     _starting += 1
-    try:
-        process = await asyncio.create_subprocess_exec(
+    creating = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
             *command.argv,
             env=command.environment,
             stdin=asyncio.subprocess.PIPE if writes else asyncio.subprocess.DEVNULL,
@@ -145,8 +145,20 @@ async def _start(command: SandboxedCommand, writes: bool, *, joined: bool = Fals
             stderr=asyncio.subprocess.STDOUT if joined else asyncio.subprocess.PIPE,
             start_new_session=True,
         )
+    )
+    try:
+        process = await asyncio.shield(creating)
         _groups.add(process.pid)
         return process
+    except asyncio.CancelledError:
+        # It may run already: cancelled half started, asyncio ends the first process of the group alone and waits for the rest.
+        while not creating.done():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait({creating})
+        if not creating.cancelled() and creating.exception() is None:
+            _groups.add(creating.result().pid)
+            await asyncio.shield(_end(creating.result()))
+        raise
     except OSError as error:
         if not command.sandboxed:
             raise
