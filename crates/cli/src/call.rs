@@ -387,7 +387,7 @@ impl Call<'_> {
         let rendered = if self.global.json {
             render::json(&shown, outcome)?
         } else {
-            render::text(outcome, self.arguments.output.as_deref())?
+            render::text(outcome, self.arguments.output.as_deref())
         };
         Ok((rendered, code))
     }

@@ -251,8 +251,11 @@ fn launcher(settings: &Settings) -> Result<Finding, Failure> {
         Ok(source) => source,
         Err(reason) => {
             let text = format!("this program cannot be the launcher: {reason}; {consequence}");
-            let fix = "install it where only root or you can write, in a path without group or world write";
-            return Ok(Finding::new(Verdict::Bad, "launcher", text).with_fix(Some(fix)));
+            // Without its own path it is not the place that is wrong.
+            let fix = env::executable().is_ok().then_some(
+                "install it where only root or you can write, in a path without group or world write",
+            );
+            return Ok(Finding::new(Verdict::Bad, "launcher", text).with_fix(fix));
         }
     };
     let kind =

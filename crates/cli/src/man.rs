@@ -6,12 +6,13 @@ use std::process::ExitCode;
 use clap::CommandFactory;
 
 use crate::arguments::Program;
-use crate::failure::Failure;
+use crate::failure::{Code, Failure};
 
 /// Writes `plenipo.1` and one page for each command into `directory`.
 pub(crate) fn write(directory: &Path) -> Result<ExitCode, Failure> {
     let failed = |error: std::io::Error| {
-        Failure::usage(format!("failed to write man pages into {}: {error}", directory.display()))
+        let message = format!("failed to write man pages into {}: {error}", directory.display());
+        Failure::new(Code::Transport, message)
     };
     std::fs::create_dir_all(directory).map_err(failed)?;
     let command = Program::command().disable_help_subcommand(true);

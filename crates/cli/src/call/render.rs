@@ -42,6 +42,8 @@ pub(super) struct Rendered {
     outcome: CallOutcome,
     pieces: Vec<Piece>,
     notes: Vec<String>,
+    /// Why some of it could not be kept in a file. The rest is shown all the same: the call was made.
+    lost: Option<Failure>,
 }
 
 /// A part of standard output.
@@ -91,7 +93,7 @@ impl Rendered {
         });
         let printed = printed.and_then(|()| stdout.finish());
         self.notes.iter().for_each(|note| terminal::tell(note));
-        printed
+        printed.and(self.lost.map_or(Ok(()), Err))
     }
 }
 
@@ -111,29 +113,30 @@ pub(super) fn json(shown: &Shown<'_>, outcome: CallOutcome) -> Result<Rendered, 
     text.pop();
     let (before, after) = (text + ",\"result\":", "}\n".to_owned());
     let pieces = vec![Piece::Own(before), Piece::Result, Piece::Own(after)];
-    Ok(Rendered { outcome, pieces, notes: Vec::new() })
+    Ok(Rendered { outcome, pieces, notes: Vec::new(), lost: None })
 }
 
 /// Text for stdout; the rest into files of `directory`, or a note each for stderr.
-pub(super) fn text(outcome: CallOutcome, directory: Option<&Path>) -> Result<Rendered, Failure> {
-    let (mut pieces, mut notes) = (Vec::new(), Vec::new());
+pub(super) fn text(outcome: CallOutcome, directory: Option<&Path>) -> Rendered {
+    let (mut pieces, mut notes, mut lost) = (Vec::new(), Vec::new(), None);
     let whole = outcome.result();
     let blocks = object::member(whole, "content").and_then(object::items).unwrap_or_default();
-    let mut show = Show { whole, pieces: &mut pieces, notes: &mut notes, directory };
+    let mut show =
+        Show { whole, pieces: &mut pieces, notes: &mut notes, lost: &mut lost, directory };
     if blocks.is_empty()
         && let Some(structured) = object::member(whole, "structuredContent")
     {
         show.pieces.push(Piece::Json(place_in(whole, structured)));
     }
     for (index, block) in blocks.into_iter().enumerate() {
-        show.block(index + 1, block)?;
+        show.block(index + 1, block);
     }
     if let Some(fault) = outcome.output_fault() {
         notes.push(terminal::harmless(&format!(
             "warning: the structured content is not what its schema says: {fault}"
         )));
     }
-    Ok(Rendered { outcome, pieces, notes })
+    Rendered { outcome, pieces, notes, lost }
 }
 
 /// Blocks of a result on their way into pieces and notes.
@@ -141,14 +144,15 @@ struct Show<'a> {
     whole: &'a RawValue,
     pieces: &'a mut Vec<Piece>,
     notes: &'a mut Vec<String>,
+    lost: &'a mut Option<Failure>,
     directory: Option<&'a Path>,
 }
 
 impl Show<'_> {
-    fn block(&mut self, number: usize, raw: &RawValue) -> Result<(), Failure> {
+    fn block(&mut self, number: usize, raw: &RawValue) {
         if let Some(text) = text_of(raw) {
             self.pieces.push(Piece::Text(place_in(self.whole, text)));
-            return Ok(());
+            return;
         }
         match ContentBlock::from_raw(raw) {
             ContentBlock::Image { data, mime_type } => {
@@ -162,40 +166,36 @@ impl Show<'_> {
             }
             ContentBlock::ResourceLink { uri, name } => {
                 self.note(&format!("[resource {name} at {uri}]"));
-                Ok(())
             }
-            _ => {
-                self.note("[content of an unknown kind; --json shows it]");
-                Ok(())
-            }
+            _ => self.note("[content of an unknown kind; --json shows it]"),
         }
     }
 
-    fn keep(
-        &mut self,
-        number: usize,
-        (kind, data, mime_type): (&str, &str, &str),
-    ) -> Result<(), Failure> {
+    fn keep(&mut self, number: usize, (kind, data, mime_type): (&str, &str, &str)) {
         let shown_type = if mime_type.is_empty() { "no type given" } else { mime_type };
         let bytes = match STANDARD.decode(data.trim()) {
             Ok(bytes) => bytes,
             Err(error) => {
                 self.note(&format!("[{kind}, {shown_type}: its base64 is broken: {error}]"));
-                return Ok(());
+                return;
             }
         };
         let length = bytes.len();
         let Some(directory) = self.directory else {
             let how = "keep it with --output DIR";
             self.note(&format!("[{kind}, {shown_type}, {length} bytes; {how}]"));
-            return Ok(());
+            return;
         };
-        let path = write_new(directory, (kind, number, mime_type), &bytes).map_err(|error| {
-            let message = format!("failed to write into {}: {error}", directory.display());
-            Failure::new(Code::Usage, message)
-        })?;
-        self.note(&format!("[{kind}, {shown_type}, {length} bytes: {}]", path.display()));
-        Ok(())
+        match write_new(directory, (kind, number, mime_type), &bytes) {
+            Ok(path) => {
+                self.note(&format!("[{kind}, {shown_type}, {length} bytes: {}]", path.display()));
+            }
+            Err(error) => {
+                self.note(&format!("[{kind}, {shown_type}, {length} bytes: not kept]"));
+                let message = format!("failed to write into {}: {error}", directory.display());
+                self.lost.get_or_insert_with(|| Failure::new(Code::Transport, message));
+            }
+        }
     }
 
     fn note(&mut self, text: &str) {
@@ -239,7 +239,13 @@ fn write_new(
         let again = if attempt == 0 { String::new() } else { format!("-{attempt}") };
         let path = directory.join(format!("{kind}-{number}{again}.{extension}"));
         match std::fs::OpenOptions::new().write(true).create_new(true).open(&path) {
-            Ok(mut file) => return file.write_all(bytes).map(|()| path),
+            Ok(mut file) => {
+                return match file.write_all(bytes) {
+                    Ok(()) => Ok(path),
+                    // Half of it would be taken for all of it.
+                    Err(error) => Err(std::fs::remove_file(&path).err().unwrap_or(error)),
+                };
+            }
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
         }

@@ -62,7 +62,7 @@ pub(super) fn run(
     let Endpoint::Stdio(command) = endpoint else { return Err(elsewhere(name, "has a `url`")) };
     run_to_end(async {
         let collector = Collector::start().map_err(|error| watching(name, &error))?;
-        let watched = watched(&command, collector.name())?;
+        let watched = watched(name, &command, collector.name())?;
         let seen = patient.attempt(watched, options.clone(), false).await;
         let survey = collector.finish();
         let seen = seen?;
@@ -97,11 +97,14 @@ fn watching(name: &str, error: &std::io::Error) -> Failure {
         .with_hint("it takes Linux 5.5 or newer, with seccomp and without ptrace restrictions (kernel.yama.ptrace_scope below 2)")
 }
 
-/// This program between the server and its host, telling the collector called `name` what it touches.
-fn watched(server: &StdioCommand, name: &str) -> Result<StdioCommand, Failure> {
-    let executable = env::executable().map_err(|error| watching(name, &error))?;
+/// This program between the server and its host, telling a collector what it touches.
+fn watched(name: &str, server: &StdioCommand, collector: &str) -> Result<StdioCommand, Failure> {
+    let executable = env::executable().map_err(|error| {
+        let message = format!("failed to watch server `{name}`: {error}");
+        Failure::new(Code::Transport, message)
+    })?;
     let mut command = StdioCommand::new(executable);
-    command.args(["trace", "--to", name, "--"].map(OsStr::new));
+    command.args(["trace", "--to", collector, "--"].map(OsStr::new));
     command.args([server.program()]).args(server.arguments()).environment(server.variables());
     if let Some(directory) = server.directory() {
         command.current_dir(directory);

@@ -292,6 +292,18 @@ fn content_that_is_not_text_goes_into_files() {
         "a picture\n"
     );
     assert!(bench.workspace.join("out/image-2-1.png").exists());
+    // What cannot be kept is told, and costs nothing else of the answer.
+    bench.fixture.file("workspace/taken", "");
+    let lost = call(&bench, &config, &["show.picture", "--output", "taken"]);
+    assert_eq!(lost.expect(3).stdout, "a picture\n");
+    assert!(lost.stderr.contains("[image, image/png, 9 bytes: not kept]"), "{}", lost.stderr);
+    assert!(lost.stderr.contains("failed to write into taken: File exists"), "{}", lost.stderr);
+    let half = "ulimit -f 0; exec \"$0\" \"$@\"";
+    let words = ["call", "--config", &config, "show.picture", "--output", "half"];
+    let mut limited = bench.command_of("/bin/sh".into(), ["-c", half]);
+    let ran = Ran::of(limited.arg(bench.program()).args(words).output().unwrap());
+    assert_eq!(ran.expect(3).stdout, "a picture\n");
+    assert_eq!(std::fs::read_dir(bench.workspace.join("half")).unwrap().count(), 0);
     let structured = call(&bench, &config, &["show.structured"]);
     assert_eq!(structured.stdout, "{\"n\": 12345678901234567890123, \"z\": 1.1}\n");
 }
