@@ -74,6 +74,16 @@ class Processes(unittest.IsolatedAsyncioTestCase):
         self.assertIn(b"\nADDED=1\n", done.stdout)
         self.assertNotIn(b"s3cret", done.stdout)
 
+    async def test_without_a_time_limit_that_is_a_number_nothing_is_started(self):
+        mark = Path(self.directory.name) / "ran"
+        command = SandboxedCommand(self.authority(), ["touch", str(mark)])
+        for timeout in (None, float("nan"), -1, "5", True):
+            with self.assertRaises(ValueError):
+                await run(command, timeout=timeout)
+        self.assertFalse(mark.exists())
+        done = await run(command, timeout=float("inf"))
+        self.assertEqual((done.exit_code, done.timed_out, mark.exists()), (0, False, True))
+
     async def test_a_launcher_that_is_gone_is_an_error_and_nothing_runs(self):
         mark = Path(self.directory.name) / "ran"
         command = SandboxedCommand(self.authority(), ["touch", str(mark)])

@@ -110,6 +110,7 @@ export interface Completed {
 }
 
 export interface RunOptions {
+  /** Zero or more; `run` rejects with a RangeError for what is no number. More than 2,147,483,647 counts as that: 24 days. */
   timeoutMs: number;
   /** Of the call: when it is aborted the process group is ended and `run` rejects with its reason. */
   signal?: AbortSignal;

@@ -10,6 +10,8 @@ import { AuthorityGuard } from './guard.js';
 /** From SIGTERM to SIGKILL, in milliseconds. */
 const GRACE_MS = 500;
 const MAXIMUM_BYTES = 1 << 20;
+/** What a timer takes, 24 days; it takes anything longer for no time at all. */
+const LONGEST_MS = 2 ** 31 - 1;
 /** The process groups of commands that have not ended. */
 const groups = new Set();
 
@@ -23,7 +25,10 @@ export function killOnExit() {
   }
 }
 
-export async function run(command, { timeoutMs, signal, stdin, maximumBytes = MAXIMUM_BYTES }) {
+export async function run(command, { timeoutMs, signal, stdin, maximumBytes = MAXIMUM_BYTES } = {}) {
+  if (typeof timeoutMs !== 'number' || !(timeoutMs >= 0)) {
+    throw new RangeError(`timeoutMs must be a number of milliseconds, found ${shown(String(timeoutMs))}`);
+  }
   signal?.throwIfAborted();
   const child = await start(command, stdin === undefined ? 'ignore' : 'pipe');
   const stdout = keep(child.stdout, maximumBytes);
@@ -33,7 +38,9 @@ export async function run(command, { timeoutMs, signal, stdin, maximumBytes = MA
     child.stdin.end(stdin);
   }
   // The end of the command counts, not that of its output: what it left behind may hold the pipes.
-  const ended = await firstOf(timeoutMs, exited(child), aborted(signal));
+  const listening = new AbortController();
+  const ended = await firstOf(Math.min(timeoutMs, LONGEST_MS), exited(child), aborted(signal, listening.signal));
+  listening.abort(); // A signal may live longer than many commands.
   await end(child);
   await firstOf(GRACE_MS, Promise.all([stdout.closed, stderr.closed]));
   child.stdout.destroy();
@@ -126,9 +133,9 @@ function exited(child) {
   return isAlive(child) ? new Promise((done) => child.once('exit', done)) : Promise.resolve();
 }
 
-function aborted(signal) {
+function aborted(signal, listening) {
   if (signal?.aborted) return Promise.resolve(); // While the command was being started: no event will come.
-  return new Promise((done) => signal?.addEventListener('abort', done, { once: true }));
+  return new Promise((done) => signal?.addEventListener('abort', done, { once: true, signal: listening }));
 }
 
 /** Whether one of the promises came before the time was over. */

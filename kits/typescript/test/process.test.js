@@ -57,6 +57,39 @@ test('a command runs through the launcher with a cleared environment', async (t)
   assert.doesNotMatch(done.stdout.toString(), /s3cret/);
 });
 
+test('a time limit that a timer cannot hold is no time limit of a millisecond', async (t) => {
+  const { authority } = place(t);
+  const command = new SandboxedCommand(authority(), ['sh', '-c', 'sleep 0.1; echo done']);
+  for (const timeoutMs of [2 ** 31, 1e15, Infinity]) {
+    const done = await run(command, { timeoutMs });
+    assert.deepEqual([done.stdout.toString(), done.timedOut], ['done\n', false], String(timeoutMs));
+  }
+});
+
+test('without a time limit that is a number nothing is started', async (t) => {
+  const { authority, directory } = place(t);
+  const command = new SandboxedCommand(authority(), ['touch', join(directory, 'ran')]);
+  for (const options of [undefined, {}, { timeoutMs: NaN }, { timeoutMs: -1 }, { timeoutMs: '5000' }]) {
+    await assert.rejects(run(command, options), RangeError);
+  }
+  assert.equal(existsSync(join(directory, 'ran')), false);
+});
+
+test('a signal that many calls share is not listened to by those that ended', async (t) => {
+  const { authority } = place(t);
+  const command = new SandboxedCommand(authority(), ['true']);
+  const { signal } = new AbortController();
+  let listeners = 0;
+  const add = signal.addEventListener;
+  signal.addEventListener = (type, done, options) => {
+    listeners += 1;
+    options.signal.addEventListener('abort', () => (listeners -= 1));
+    add.call(signal, type, done, options);
+  };
+  for (let n = 0; n < 3; n += 1) await run(command, { timeoutMs: 20_000, signal });
+  assert.equal(listeners, 0);
+});
+
 test('a launcher that is gone is an error and nothing runs', async (t) => {
   const { authority, directory, launcher } = place(t);
   const command = new SandboxedCommand(authority(), ['touch', join(directory, 'ran')]);

@@ -61,8 +61,11 @@ async def run(
 
     When it takes longer, or the task is cancelled, the whole process group is ended; with it the launcher, and so
     everything in its sandbox. Without a launcher what left the group (`setsid`) stays. Raises Refusal when the launcher
-    cannot be started, and nothing has run then; OSError when there is none and the program cannot be started.
+    cannot be started, and nothing has run then; OSError when there is none and the program cannot be started;
+    ValueError, before anything runs, for a timeout that is no number of seconds.
     """
+    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout >= 0:
+        raise ValueError(f"timeout must be a number of seconds, found {timeout!r:.40}")
     process = await _start(command, stdin is not None)
     stdout, stderr = _Kept(maximum_bytes), _Kept(maximum_bytes)
     pipes = asyncio.gather(_write(process, stdin), stdout.read(process.stdout), stderr.read(process.stderr))
