@@ -107,3 +107,8 @@ pub use error::{ErrorKind, JsonKind, LauncherFault, Refusal, StateError};
 pub use launcher::{SandboxLauncher, VerifiedLauncher};
 pub use meta_key::{LAUNCHER_KEY, MetaKeyClass, STATE_ALIAS_KEY, STATE_KEY, classify_meta_key};
 pub use {opt_in::SandboxOptIn, state::SandboxState};
+
+/// The page for both sides: what it shows compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/sandbox-metadata.md")]
+struct MetadataPage;

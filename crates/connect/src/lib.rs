@@ -34,7 +34,9 @@
 //! ```
 //!
 //! Servers over stdio on this machine, and over Streamable HTTP anywhere. A tokio runtime with I/O
-//! and time has to be running.
+//! and time has to be running, and goes on running for as long as connections that were opened on it are
+//! used, from wherever. Every future may be dropped at any await; the server is told, and the connection
+//! goes on. `docs/hosts.md` says more, and `examples/host.rs` is a whole small host.
 #![forbid(unsafe_code)]
 
 pub mod approval;
@@ -89,10 +91,8 @@ pub use options::{ClientIdentity, ConnectOptions, ShutdownPolicy};
 pub use paging::{Listed, Page};
 pub use plenipo_authorizer::{enterprise, oauth};
 pub use prompts::{CompletionReference, FilledPrompt, Prompt, Suggestions};
-pub use request::RequestOptions;
 pub use resources::{Resource, ResourceRead, ResourceTemplate};
 pub use restart::{RestartPolicy, Server};
-pub use server_name::ServerName;
 pub use skills::{LoadedSkill, Skill, SkillFault};
 pub use tasks::{Called, Task, TaskFault, TaskOptions};
 pub use transport::{
@@ -100,3 +100,10 @@ pub use transport::{
     http::{HttpClient, HttpClientOptions, HttpEndpoint, ProxyRules},
     stdio::{Exit, Grace, ServerProcess, ShutdownReport, Spawner, StdioCommand, environment},
 };
+pub use {plenipo_authority as authority, plenipo_redact as redact, plenipo_wire as wire};
+pub use {request::RequestOptions, server_name::ServerName};
+
+/// The page for hosts: what it shows compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/hosts.md")]
+struct HostsPage;

@@ -1,11 +1,14 @@
 //! What happens on a connection beside its answers, offered to the host.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use plenipo_wire::RawValue;
 
 use crate::approval::ApprovalDecision;
 use crate::server_name::ServerName;
 
-/// Receives events. Called on the task that reads from the server: return quickly, never block.
+/// Receives events. Called on the task that reads from the server: return quickly, never block. A panic
+/// in it is caught: the event is lost, the connection is not.
 pub trait Observer: Send + Sync {
     /// One event.
     fn event(&self, event: &Event<'_>);
@@ -83,4 +86,15 @@ pub struct Silent;
 
 impl Observer for Silent {
     fn event(&self, _event: &Event<'_>) {}
+}
+
+/// Tells the host. Where that panics, the panic hook has said so; what else is under way on the connection is not
+/// the observer's to end.
+pub(crate) fn tell(observer: &dyn Observer, event: &Event<'_>) {
+    call_back(|| observer.event(event));
+}
+
+/// Runs code of the host's on a task of ours.
+pub(crate) fn call_back(code: impl FnOnce()) {
+    let _reported = catch_unwind(AssertUnwindSafe(code));
 }

@@ -24,7 +24,7 @@ use crate::error::{Fault, PeerError};
 use crate::input::InputHandler;
 use crate::input::asks::Asks;
 use crate::negotiate::Era;
-use crate::observer::{Event, Observer};
+use crate::observer::{Event, Observer, tell};
 use crate::outbox::{Full, Outbox, WriteHalf};
 use crate::pending::{Answer, Closed, Pending, Reply};
 use crate::server_name::ServerName;
@@ -313,7 +313,7 @@ impl Peer {
         if self.warnings.is_first(kind) {
             let text = text();
             let text = self.scrub(&text);
-            self.observer.event(&Event::Warning { server: &self.name, text: &text });
+            tell(&*self.observer, &Event::Warning { server: &self.name, text: &text });
         }
     }
 

@@ -22,7 +22,7 @@ use crate::backoff::Backoff;
 use crate::call::{CallOutcome, CallRequest};
 use crate::connection::Connection;
 use crate::error::{ConnectError, Fault, Operation};
-use crate::observer::Event;
+use crate::observer::{Event, tell};
 use crate::options::ConnectOptions;
 use crate::server_name::ServerName;
 use crate::transport::Endpoint;
@@ -95,6 +95,9 @@ enum State {
 #[derive(Debug)]
 struct Keeper(Option<AbortHandle>);
 
+/// Where nobody keeps it any longer, as when the runtime has ended, nobody waits for its next start.
+struct Kept(Arc<Shared>);
+
 impl Server {
     /// Opens the first connection, and keeps a local server according to `options.restart`. A server
     /// behind a URL has nothing to restart: its connection stays what it is.
@@ -106,9 +109,19 @@ impl Server {
         endpoint: Endpoint,
         options: ConnectOptions,
     ) -> Result<Self, ConnectError> {
-        let connection = Connection::open(name.clone(), &endpoint, options.clone()).await?;
-        let connection = Arc::new(connection);
-        let (state, _) = watch::channel(State::running(1, connection));
+        let connection = Connection::open(name, &endpoint, options).await?;
+        Ok(Self::keep(connection, endpoint))
+    }
+
+    /// As [`open`](Self::open), of a connection that is open already, as a [`Fleet`](crate::Fleet) gives it;
+    /// `endpoint` is what it was opened with. Its options hold on.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    #[must_use]
+    pub fn keep(connection: Connection, endpoint: Endpoint) -> Self {
+        let (name, options) = (connection.name().clone(), connection.options.clone());
+        let (state, _) = watch::channel(State::running(1, Arc::new(connection)));
         let setup = Setup { endpoint, options };
         let is_kept = setup.is_kept();
         let setup = Mutex::new(Arc::new(setup));
@@ -116,9 +129,13 @@ impl Server {
         let shared = Arc::new(Shared { name, setup, state, restarts, changing });
         let task = is_kept.then(|| {
             let shared = Arc::clone(&shared);
-            tokio::spawn(async move { shared.keep().await }).abort_handle()
+            tokio::spawn(async move {
+                let _kept = Kept(Arc::clone(&shared));
+                shared.keep().await;
+            })
+            .abort_handle()
         });
-        Ok(Self { shared, _keeper: Arc::new(Keeper(task)) })
+        Self { shared, _keeper: Arc::new(Keeper(task)) }
     }
 
     /// Under which name the server is configured.
@@ -345,7 +362,7 @@ impl Shared {
                     if self.change(State::running(generation, Arc::clone(&connection))) {
                         let server = &self.name;
                         let event = Event::Restarted { server, generation };
-                        setup.options.observer.event(&event);
+                        tell(&*setup.options.observer, &event);
                     } else {
                         connection.shut_down().await;
                     }
@@ -378,6 +395,14 @@ impl Shared {
             restarts.pop_front();
         }
         look(&mut restarts)
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let Self(shared) = self;
+        let generation = shared.state.borrow().generation();
+        shared.change(State::Stopped { generation });
     }
 }
 

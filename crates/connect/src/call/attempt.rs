@@ -14,7 +14,7 @@ use crate::approval::{ApprovalDecision, Pending};
 use crate::catalog::{Catalog, Tool};
 use crate::connection::{Connection, EraStamp};
 use crate::error::Fault;
-use crate::observer::Event;
+use crate::observer::{Event, tell};
 use crate::peer::RequestFault;
 use crate::tasks::Called;
 
@@ -143,7 +143,7 @@ impl Connection {
         };
         flight.spent_asking(begun.elapsed());
         let (server, name) = (self.name(), tool.name());
-        self.options.observer.event(&Event::Approval { server, tool: name, decision });
+        tell(&*self.options.observer, &Event::Approval { server, tool: name, decision });
         if !decision.allows() {
             let asked = decision == ApprovalDecision::Refused;
             return Err(RequestFault::Fault(Fault::NotApproved { asked }));

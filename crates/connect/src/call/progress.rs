@@ -10,6 +10,8 @@ use std::time::Duration;
 use plenipo_wire::views::Progress;
 use tokio::time::Instant;
 
+use crate::observer::call_back;
+
 /// How far a call is.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -30,7 +32,8 @@ impl ProgressUpdate {
     }
 }
 
-/// Is told about progress, on the task that reads from the server: return quickly, never block.
+/// Is told about progress, on the task that reads from the server: return quickly, never block. A panic
+/// in it is caught.
 pub type ProgressObserver = Arc<dyn Fn(&ProgressUpdate) + Send + Sync>;
 
 /// Where the reader puts progress of one request.
@@ -65,7 +68,7 @@ impl ProgressSink {
         };
         let passed = self.lock().take(update, Instant::now());
         if let Some(update) = passed {
-            (self.observer)(&update);
+            call_back(|| (self.observer)(&update));
         }
     }
 
@@ -73,7 +76,7 @@ impl ProgressSink {
     pub(crate) fn finish(&self) {
         let held = self.lock().held.take();
         if let Some(update) = held {
-            (self.observer)(&update);
+            call_back(|| (self.observer)(&update));
         }
     }
 

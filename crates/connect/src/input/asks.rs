@@ -108,7 +108,7 @@ impl Asks {
                 biased;
                 _ = withdrawn => None,
                 () = end(ended) => Some(over(&request)),
-                answer = asker.respond(&request) => Some(answer),
+                answer = asker.respond_whatever(&request) => Some(answer),
             };
             drop(asking);
             if let Some(answer) = answer {

@@ -1,6 +1,10 @@
 //! One question to the text of its answer, whichever way it came.
 
+use std::future::{Future as _, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use plenipo_wire::protocol::{error_code, methods};
 use plenipo_wire::{Fragment, RawValue, object};
@@ -88,6 +92,19 @@ impl Asker {
             whose: Whose::Person,
         })?;
         result(&request.kind, answer)
+    }
+
+    /// [`respond`](Self::respond) on a task of ours: the server gets an answer although the handler panics.
+    pub(crate) async fn respond_whatever(
+        &self,
+        request: &InputRequest,
+    ) -> Result<Fragment, Refused> {
+        let mut answer = pin!(self.respond(request));
+        poll_fn(|context| {
+            let polled = catch_unwind(AssertUnwindSafe(|| answer.as_mut().poll(context)));
+            polled.unwrap_or_else(|_| Poll::Ready(Err(Refused::of_handler("the handler failed"))))
+        })
+        .await
     }
 }
 

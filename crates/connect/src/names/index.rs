@@ -1,7 +1,9 @@
 //! All tools of many servers, to be looked up by any of their names.
 
 use std::collections::HashMap;
+use std::future::{Future, poll_fn};
 use std::sync::Arc;
+use std::task::Poll;
 
 use super::{ModelName, NameRules, model_names, namespaces};
 use crate::catalog::{Catalog, Tool};
@@ -83,15 +85,18 @@ impl ToolIndex {
         index
     }
 
-    /// Indexes what connections list, and tells which could not.
+    /// Indexes what connections list, all at once, and tells which could not.
     pub async fn of<'c>(
         connections: impl IntoIterator<Item = &'c Connection>,
         rules: &NameRules,
     ) -> (Self, Vec<ConnectError>) {
         let (mut catalogs, mut failed) = (Vec::new(), Vec::new());
-        for connection in connections {
-            match connection.catalog().await {
-                Ok(catalog) => catalogs.push((connection.name().clone(), catalog)),
+        let listing = connections.into_iter().map(|connection| async move {
+            connection.catalog().await.map(|catalog| (connection.name().clone(), catalog))
+        });
+        for listed in all(listing).await {
+            match listed {
+                Ok(named) => catalogs.push(named),
                 Err(error) => failed.push(error),
             }
         }
@@ -186,4 +191,23 @@ impl<'a> IndexedTool<'a> {
     pub fn qualified(&self) -> String {
         format!("{}.{}", self.server, self.tool.name())
     }
+}
+
+/// Every output, in the order given.
+async fn all<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
+    let mut places: Vec<_> = futures.into_iter().map(|future| (Box::pin(future), None)).collect();
+    poll_fn(|context| {
+        let mut waits = false;
+        for (future, output) in &mut places {
+            if output.is_none() {
+                match future.as_mut().poll(context) {
+                    Poll::Ready(value) => *output = Some(value),
+                    Poll::Pending => waits = true,
+                }
+            }
+        }
+        if waits { Poll::Pending } else { Poll::Ready(()) }
+    })
+    .await;
+    places.into_iter().filter_map(|(_, output)| output).collect()
 }

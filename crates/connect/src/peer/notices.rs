@@ -9,7 +9,7 @@ use plenipo_wire::{Fragment, RawValue, RequestId, object};
 
 use super::Peer;
 use crate::changes::{Change, ChangeFilter, List};
-use crate::observer::Event;
+use crate::observer::{Event, tell};
 use crate::subscription::Sink;
 
 impl Peer {
@@ -39,14 +39,14 @@ impl Peer {
                 let server = &self.name;
                 let clean = self.scrub_json(params);
                 let params = clean.as_ref().map_or(params, Fragment::as_raw);
-                self.observer.event(&Event::Log { server, params });
+                tell(&*self.observer, &Event::Log { server, params });
             }
             methods::RESOURCES_UPDATED => {
                 let uri = object::member(params, "uri").and_then(object::text);
                 if let Some(uri) = uri {
                     let server = &self.name;
                     self.changes.note(&uri);
-                    self.observer.event(&Event::ResourceUpdated { server, uri: &uri });
+                    tell(&*self.observer, &Event::ResourceUpdated { server, uri: &uri });
                     let change = Change::Resource { uri: uri.into_owned() };
                     self.tell(question, Some(params), change);
                 }
@@ -110,11 +110,12 @@ impl Peer {
             return;
         }
         let server = &self.name;
-        self.observer.event(&match list {
+        let event = match list {
             List::Tools => Event::ToolsChanged { server },
             List::Prompts => Event::PromptsChanged { server },
             List::Resources => Event::ResourcesChanged { server },
-        });
+        };
+        tell(&*self.observer, &event);
     }
 
     /// A list is about to be listed: the next change is news again.

@@ -16,6 +16,7 @@ mod catalog;
 mod enterprise;
 mod environments;
 mod fleet;
+mod host;
 mod http_authorizer;
 mod http_calls;
 mod http_headers;

@@ -12,7 +12,7 @@ use crate::object::{boolean, items, member, non_null, select, select_spelled, te
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct CallResult<'a> {
-    /// The blocks; empty when the server sent none or no array.
+    /// The blocks; empty when the server sent none.
     pub content: Vec<ContentBlock<'a>>,
     /// Any JSON value, `null` included (2026-07-28); absent when the member is absent.
     pub structured_content: Option<&'a RawValue>,
@@ -88,7 +88,7 @@ impl<'a> CallResult<'a> {
     /// Reads a result, which only has to be an object.
     ///
     /// # Errors
-    /// [`ViewError`] when it is not, when `content` is no array, or when `isError` is no boolean.
+    /// [`ViewError`] when it is not, when `content` is there and no array, or when `isError` is no boolean.
     pub fn from_raw(raw: &'a RawValue) -> Result<Self, ViewError> {
         let mut result = Self::head(raw)?;
         let content = member(raw, "content").and_then(items).unwrap_or_default();
@@ -161,7 +161,25 @@ impl<'a> ResultType<'a> {
     }
 }
 
+impl CallResult<'_> {
+    /// What its blocks of text say, a line break between two; nothing of other blocks.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let texts: Vec<&str> = self.content.iter().filter_map(ContentBlock::as_text).collect();
+        texts.join("\n")
+    }
+}
+
 impl<'a> ContentBlock<'a> {
+    /// The text of a block of text.
+    #[must_use]
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
     /// Reads one block; never fails, see [`ContentBlock::Other`].
     #[must_use]
     pub fn from_raw(raw: &'a RawValue) -> Self {
@@ -287,5 +305,14 @@ mod tests {
         assert!(matches!(&result.content[4], ContentBlock::Image { .. }));
         assert!(matches!(&result.content[5], ContentBlock::Resource { text: Some(_), .. }));
         assert!(matches!(&result.content[6], ContentBlock::ResourceLink { .. }));
+        assert_eq!(result.text(), "a\n", "of blocks of text alone");
+    }
+
+    #[test]
+    fn the_text_of_a_result_is_that_of_its_blocks_in_order() {
+        let raw = r#"{"content":[{"type":"text","text":"\u00e9"},{"type":"image","data":""},{"type":"text","text":"b"}]}"#;
+        let raw = Fragment::parse(raw).unwrap();
+        assert_eq!(CallResult::from_raw(raw.as_raw()).unwrap().text(), "\u{e9}\nb");
+        assert_eq!(CallResult::default().text(), "");
     }
 }

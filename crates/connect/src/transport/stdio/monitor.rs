@@ -77,7 +77,7 @@ impl Monitor {
 
     async fn run(mut self, requested: oneshot::Receiver<Wish>) -> ShutdownReport {
         // If the runtime goes away, this future is dropped and the server with it.
-        let _kill_on_drop = KillOnDrop(Arc::clone(&self.process));
+        let _end_on_drop = EndOnDrop(Arc::clone(&self.process), Arc::clone(&self.peer));
         let mut report = ShutdownReport::default();
         tokio::select! {
             exit = self.process.wait() => {
@@ -221,10 +221,13 @@ impl Drop for MonitorHandle {
     }
 }
 
-struct KillOnDrop(Arc<dyn ServerProcess>);
+struct EndOnDrop(Arc<dyn ServerProcess>, Arc<Peer>);
 
-impl Drop for KillOnDrop {
+impl Drop for EndOnDrop {
     fn drop(&mut self) {
-        self.0.release();
+        let Self(process, peer) = self;
+        process.release();
+        // Of no consequence where another end came before.
+        peer.close(Closed { fault: Fault::ShutDown, stderr_tail: Vec::new() });
     }
 }

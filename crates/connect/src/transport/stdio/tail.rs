@@ -7,7 +7,7 @@ use plenipo_wire::{LineReader, LineTooLong};
 use tokio::io::AsyncRead;
 
 use super::space;
-use crate::observer::Event;
+use crate::observer::{Event, tell};
 use crate::peer::Peer;
 use crate::text::harmless;
 
@@ -55,7 +55,7 @@ pub(crate) async fn read_stderr(mut stderr: impl AsyncRead + Unpin, tail: &Tail,
         let text = String::from_utf8_lossy(bytes);
         let line: String = peer.scrub(&text).chars().map(harmless).collect();
         tail.push(&line);
-        peer.observer.event(&Event::Stderr { server: &peer.name, line: &line });
+        tell(&*peer.observer, &Event::Stderr { server: &peer.name, line: &line });
     };
     let take_line = |line: Result<&[u8], LineTooLong>| match line {
         Ok(line) => take(line),
