@@ -1,4 +1,4 @@
-//! Connections to MCP servers: configuration, transports, era negotiation, catalog, calls.
+//! Connections to MCP servers: transports, era negotiation, catalog, calls.
 //!
 //! ```text
 //! plenipo.toml ── config ─> StdioCommand | HttpEndpoint ─┐
@@ -12,7 +12,8 @@
 //! Of a local server one task reads the output and hands answers to waiting calls; a caller writes
 //! its own request. Behind a URL each call posts and reads its own. Everything a peer sends stays raw text, with views on demand. The crate never prints,
 //! never reads the process environment, and never enforces a policy; it takes its decisions about
-//! authority from [`plenipo_authority`].
+//! authority from [`plenipo_authority`]. Programs are started by [`plenipo_process`], requests sent by [`plenipo_http`] with
+//! the credentials of a [`plenipo_authorizer`]; what a host needs of the three is here as well.
 //!
 //! ```no_run
 //! use plenipo_connect::{CallRequest, ConnectOptions, Connection, ServerName, StdioCommand};
