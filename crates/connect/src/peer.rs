@@ -295,6 +295,14 @@ impl Peer {
         }
     }
 
+    /// The same of a text that may end in the middle of one.
+    pub(crate) fn scrub_cut<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match &self.link {
+            Link::Stdio(_) => self.own_secrets.scrub_cut(text),
+            Link::Http(http) => http.secrets().scrub_cut(text),
+        }
+    }
+
     /// [`scrub`](Self::scrub) for JSON; `None` when there is nothing to take out.
     fn scrub_json(&self, raw: &RawValue) -> Option<Fragment> {
         match &self.link {

@@ -132,5 +132,6 @@ pub fn preview(body: &[u8], secrets: &Secrets) -> String {
     let start = body.get(..body.len().min(PREVIEW)).unwrap_or_default();
     let text = String::from_utf8_lossy(start);
     let words: Vec<_> = text.split_whitespace().collect();
-    shown(&secrets.scrub(&words.join(" ")))
+    // It ends where a limit, the server or we cut it.
+    shown(&secrets.scrub_cut(&words.join(" ")))
 }

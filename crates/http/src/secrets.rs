@@ -92,16 +92,41 @@ impl Secrets {
         self.kept.iter().chain(&self.recent)
     }
 
-    /// `text` without them.
+    /// `text` without them, and without the beginning of one before an ellipsis, where [`shown`](plenipo_redact::shown)
+    /// cut it: less than six bytes of it are left.
     #[must_use]
     pub fn scrub<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let mut text = Cow::Borrowed(text);
+        let mut scrubbed = Cow::Borrowed(text);
         for secret in self.all() {
-            if text.contains(secret.as_str()) {
-                text = Cow::Owned(text.replace(secret, REDACTED));
+            if scrubbed.contains(secret.as_str()) {
+                scrubbed = Cow::Owned(scrubbed.replace(secret, REDACTED));
             }
         }
-        text
+        let cuts: Vec<usize> = scrubbed.match_indices('…').map(|(place, _)| place).collect();
+        // From behind, so that places stay where they are.
+        cuts.into_iter().rev().fold(scrubbed, |text, cut| self.without_beginning(text, cut))
+    }
+
+    /// [`scrub`](Self::scrub) for a text that ends where a limit cut it.
+    #[must_use]
+    pub fn scrub_cut<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let scrubbed = self.scrub(text);
+        let end = scrubbed.len();
+        self.without_beginning(scrubbed, end)
+    }
+
+    /// Without the beginning of one that ends at `cut`.
+    fn without_beginning<'t>(&self, text: Cow<'t, str>, cut: usize) -> Cow<'t, str> {
+        let (Some(before), Some(behind)) = (text.get(..cut), text.get(cut..)) else { return text };
+        let begun = |secret: &String| {
+            let most = secret.len().saturating_sub(1).min(cut);
+            let ends =
+                |length: &usize| secret.get(..*length).is_some_and(|it| before.ends_with(it));
+            (SHORTEST..=most).rev().find(ends)
+        };
+        let Some(length) = self.all().filter_map(begun).max() else { return text };
+        let left = before.get(..cut.saturating_sub(length)).unwrap_or_default();
+        Cow::Owned(format!("{left}{REDACTED}{behind}"))
     }
 
     /// JSON text without them; `None` when it has none. Also found as JSON spells them.
@@ -167,6 +192,29 @@ mod tests {
             "[redacted] [redacted] /run/agent.sock /etc/notes.token production 12345 \
              postgres://ada:[redacted]@db.example/notes"
         );
+    }
+
+    #[test]
+    fn the_beginning_of_a_credential_at_a_cut_is_taken_out() {
+        let mut secrets = Secrets::default();
+        let value = HeaderValue::from_static("Bearer s3cr3t-VALUE-99");
+        secrets.add(&HeaderName::from_static("authorization"), &value);
+        for (text, left) in [
+            ("", ""),
+            ("it was s3cr3", "it was s3cr3"),
+            ("it was s3cr3t", "it was [redacted]"),
+            ("it was s3cr3t-VALUE-9", "it was [redacted]"),
+            ("it was s3cr3t-VALUE-99", "it was [redacted]"),
+            ("it was Bearer s3cr3t-VAL", "it was [redacted]"),
+            ("s3cr3t-VALUE-9", "[redacted]"),
+            ("s3cr3t-VALUE-99, s3cr3t-V, and more", "[redacted], s3cr3t-V, and more"),
+            ("\u{e9}s3cr3t-\u{e9}", "\u{e9}s3cr3t-\u{e9}"),
+        ] {
+            assert_eq!(secrets.scrub_cut(text), left);
+        }
+        let shown = "a s3cr3t-V… and s3cr3t-… and s3cr3t-VALUE-99… and s3cr3";
+        let left = "a [redacted]… and [redacted]… and [redacted]… and s3cr3";
+        assert_eq!(secrets.scrub(shown), left);
     }
 
     #[test]

@@ -40,13 +40,15 @@ async fn what_is_shown_of_an_error_is_harmless_and_says_where_json_was_cut() {
     secrets.add(&name, &HeaderValue::from_static("Bearer tok-123456"));
     let client = HttpClient::default();
     let mut shown = Vec::new();
-    for limit in [100, 25] {
+    for limit in [100, 25, 21] {
         let body = ask(&client, &server.target()).await.unwrap().into_body();
         shown.push(body.read_error(limit).await.preview(&secrets));
     }
     assert_eq!(shown.first().unwrap(), "{\"why\": \"\u{fffd}[1m [redacted] rest\"}");
     let cut = "{\"why\": \"\u{fffd}[1m [redacted] (longer than 25 bytes, `max_error_bytes`)";
-    assert_eq!(shown.last().unwrap(), cut);
+    assert_eq!(shown.get(1).unwrap(), cut);
+    let within = "{\"why\": \"\u{fffd}[1m [redacted] (longer than 21 bytes, `max_error_bytes`)";
+    assert_eq!(shown.last().unwrap(), within);
 }
 
 #[tokio::test]

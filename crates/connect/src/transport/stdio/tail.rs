@@ -51,19 +51,20 @@ fn size(line: &str) -> usize {
 /// Reads until the end; a line over 8 KiB is cut.
 pub(crate) async fn read_stderr(mut stderr: impl AsyncRead + Unpin, tail: &Tail, peer: &Peer) {
     let mut reader = LineReader::with_limit(LINE_BYTES - 1);
-    let take = |bytes: &[u8]| {
+    let take = |bytes: &[u8], is_cut: bool| {
         let text = String::from_utf8_lossy(bytes);
-        let line: String = peer.scrub(&text).chars().map(harmless).collect();
+        let text = if is_cut { peer.scrub_cut(&text) } else { peer.scrub(&text) };
+        let line: String = text.chars().map(harmless).collect();
         tail.push(&line);
         tell(&*peer.observer, &Event::Stderr { server: &peer.name, line: &line });
     };
     let take_line = |line: Result<&[u8], LineTooLong>| match line {
-        Ok(line) => take(line),
-        Err(fault) => take(&fault.prefix),
+        Ok(line) => take(line, false),
+        Err(fault) => take(&fault.prefix, true),
     };
     while let Ok(1..) = space::read(&mut stderr, |bytes| reader.feed(bytes, take_line)).await {}
     if let Some(rest) = reader.finish() {
-        take(rest);
+        take(rest, true);
     }
 }
 

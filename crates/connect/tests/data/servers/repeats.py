@@ -8,7 +8,7 @@ def cry(words):
     sys.stderr.flush()
 
 cry(f"starting with {SECRET}")
-raw(f"a token is {SECRET}\n".encode())
+raw(f"a token is {SECRET}{'.' * 160}{SECRET}\n".encode())
 for m in messages():
     method, i = m.get("method"), m.get("id")
     if i is None or method is None:
