@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
+use tokio::runtime::Handle;
 use tokio::sync::{Mutex as AsyncMutex, watch};
 
 /// Above this many unsent bytes nothing more is queued.
@@ -28,6 +29,8 @@ pub(crate) struct Outbox {
     pipe: AsyncMutex<Pipe>,
     closing: watch::Sender<bool>,
     flush_scheduled: AtomicBool,
+    /// Of the connection. A caller's own may end, or stand still, before what it was given is written.
+    runtime: Option<Handle>,
 }
 
 struct Pipe {
@@ -49,6 +52,7 @@ impl Outbox {
             pipe: AsyncMutex::new(Pipe { stdin: Some(stdin), unsent: Vec::new(), sent: 0 }),
             closing: watch::Sender::new(false),
             flush_scheduled: AtomicBool::new(false),
+            runtime: Handle::try_current().ok(),
         }
     }
 
@@ -91,9 +95,9 @@ impl Outbox {
         }
     }
 
-    /// Lets a task of its own write what is queued; at most one waits at a time.
+    /// Lets a task on the connection's own runtime write what is queued; at most one waits at a time.
     pub(crate) fn schedule_flush(self: &Arc<Self>) {
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let Some(runtime) = &self.runtime else { return };
         if self.flush_scheduled.swap(true, Ordering::AcqRel) {
             return;
         }
@@ -223,6 +227,26 @@ mod tests {
         outbox.close().await;
         outbox.push(|out| out.extend(b"late\n")).unwrap();
         assert!(outbox.flush_at_once().is_err());
+    }
+
+    #[test]
+    fn what_a_caller_leaves_is_written_when_its_runtime_is_gone() {
+        let mut own = tokio::runtime::Builder::new_multi_thread();
+        let own = own.worker_threads(1).enable_all().build().unwrap();
+        let (near, mut far) = tokio::io::duplex(64);
+        let outbox = own.block_on(async { Arc::new(Outbox::new(Box::pin(near))) });
+        let another = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        for _ in 0..2 {
+            outbox.push(|out| out.extend(b"x\n")).unwrap();
+            let _here = another.enter();
+            outbox.schedule_flush();
+        }
+        drop(another);
+        own.block_on(async {
+            let mut text = [0; 4];
+            let read = far.read_exact(&mut text);
+            tokio::time::timeout(Duration::from_secs(20), read).await.unwrap().unwrap();
+        });
     }
 
     #[tokio::test]

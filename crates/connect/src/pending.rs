@@ -139,12 +139,16 @@ impl Pending {
         let slot = Slot::Open(None);
         let waiting = Waiting { slot, progress, attended: None, due, is_due: false };
         table.waiting.insert(id, waiting);
-        let is_earlier = due.is_some_and(|due| table.alarm.set(due));
+        let set = due.map(|due| (due, table.alarm.set(due, alarm::here())));
         drop(table);
-        if is_earlier {
-            alarm::wake(&self.shared);
+        let mut answer = Answer::new(Arc::clone(&self.shared), id);
+        match set {
+            None | Some((_, alarm::Set::Done)) => {}
+            Some((_, alarm::Set::Earlier)) => self.shared.alarm_set.notify_one(),
+            Some((_, alarm::Set::Unkept)) => alarm::start(&self.shared),
+            Some((due, alarm::Set::Elsewhere)) => answer.watch(due),
         }
-        Ok((id, Answer::new(Arc::clone(&self.shared), id)))
+        Ok((id, answer))
     }
 
     /// Questions that come while `id` waits may be put to `asker`.
@@ -340,6 +344,32 @@ mod tests {
         drop(sooner);
         assert!(pending.complete(1, Reply::Result(RawValue::NULL.to_owned())), "nobody took it");
         assert_eq!(pending.len(), 0, "and nothing of it is kept");
+    }
+
+    /// Whether it ended, or stands still.
+    #[test]
+    fn whoever_waits_is_told_the_time_although_another_runtime_has_the_alarm() {
+        let runtime =
+            || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let due = || Some(Instant::now() + std::time::Duration::from_millis(20));
+        for ends in [false, true] {
+            let pending = Pending::default();
+            let (first, second) = (runtime(), runtime());
+            let registered = |runtime: &tokio::runtime::Runtime| {
+                let _here = runtime.enter();
+                pending.register_until(None, due()).unwrap().1
+            };
+            let kept = registered(&first);
+            let mut waiting = match ends {
+                true => {
+                    drop(first);
+                    kept
+                }
+                false => registered(&second),
+            };
+            let landed = second.block_on(waiting.landed());
+            assert!(matches!(landed, Landed::Due), "{landed:?}");
+        }
     }
 
     #[derive(Default)]

@@ -1,8 +1,9 @@
-//! One sleeping task for all requests of a connection.
+//! One sleeping task for all requests of a connection that are made on one runtime. Requests of another one have timers
+//! of their own: who keeps the alarm may stand still while they wait.
 
 use std::sync::Arc;
 
-use tokio::runtime::Handle;
+use tokio::runtime::{Handle, Id};
 use tokio::time::{Instant, sleep_until};
 
 use super::{Shared, Slot};
@@ -11,19 +12,32 @@ use super::{Shared, Slot};
 #[derive(Debug, Default)]
 pub(super) struct Alarm {
     at: Option<Instant>,
-    /// A task sleeps to that time.
-    is_kept: bool,
+    /// Where a task sleeps to that time.
+    kept_on: Option<Id>,
     is_over: bool,
 }
 
 impl Alarm {
-    /// Whether the task has to hear of it.
-    pub(super) fn set(&mut self, due: Instant) -> bool {
-        let is_earlier = self.at.is_none_or(|at| due < at);
-        if is_earlier {
-            self.at = Some(due);
+    pub(super) fn is_kept(&self) -> bool {
+        self.kept_on.is_some()
+    }
+
+    /// Sets it for a request of `runtime`.
+    pub(super) fn set(&mut self, due: Instant, runtime: Option<Id>) -> Set {
+        match self.kept_on {
+            // Outside of a runtime nothing can be waited for.
+            _ if runtime.is_none() => Set::Done,
+            None => {
+                (self.at, self.kept_on) = (Some(due), runtime);
+                Set::Unkept
+            }
+            Some(_) if self.kept_on != runtime => Set::Elsewhere,
+            Some(_) if self.at.is_some_and(|at| at <= due) => Set::Done,
+            Some(_) => {
+                self.at = Some(due);
+                Set::Earlier
+            }
         }
-        is_earlier || !self.is_kept
     }
 
     pub(super) fn end(&mut self) {
@@ -31,25 +45,45 @@ impl Alarm {
     }
 }
 
-/// Tells the task of an earlier time; starts it if there is none.
-pub(super) fn wake(shared: &Arc<Shared>) {
-    let is_kept = std::mem::replace(&mut shared.lock().alarm.is_kept, true);
-    if is_kept {
-        return shared.alarm_set.notify_one();
-    }
+/// What setting the alarm comes to.
+pub(super) enum Set {
+    Done,
+    /// The task that keeps it has to hear of an earlier time.
+    Earlier,
+    /// A task has to keep it from now on.
+    Unkept,
+    /// It is kept by another runtime.
+    Elsewhere,
+}
+
+/// The runtime that the caller is on.
+pub(super) fn here() -> Option<Id> {
+    Handle::try_current().ok().map(|runtime| runtime.id())
+}
+
+/// Lets a task keep the alarm.
+pub(super) fn start(shared: &Arc<Shared>) {
     let kept = Kept(Arc::clone(shared));
-    // Outside of a runtime nothing can be waited for either.
     if let Ok(runtime) = Handle::try_current() {
         runtime.spawn(keep(kept));
     }
 }
 
-/// Says so when the task goes away with its runtime.
+/// Says so when the task goes away with its runtime: who still waits has to see to their time alone.
 struct Kept(Arc<Shared>);
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        self.0.lock().alarm.is_kept = false;
+        let mut table = self.0.lock();
+        (table.alarm.at, table.alarm.kept_on) = (None, None);
+        let mut wakers = Vec::new();
+        for waiting in table.waiting.values_mut() {
+            if let (Some(_), Slot::Open(waker)) = (waiting.due, &mut waiting.slot) {
+                wakers.extend(waker.take());
+            }
+        }
+        drop(table);
+        wakers.into_iter().for_each(std::task::Waker::wake);
     }
 }
 

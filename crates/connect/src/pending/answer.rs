@@ -6,7 +6,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::{Reply, Shared, Slot};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::{Reply, Shared, Slot, alarm};
 
 /// The answer to one request. Dropping it does not tell the server; see
 /// [`InFlight`](crate::in_flight::InFlight).
@@ -15,6 +17,8 @@ pub(crate) struct Answer {
     shared: Arc<Shared>,
     id: i64,
     is_over: bool,
+    /// Where nobody keeps the alarm for it.
+    timer: Option<Pin<Box<Sleep>>>,
 }
 
 /// What waiting came to.
@@ -29,7 +33,12 @@ pub(crate) enum Landed {
 
 impl Answer {
     pub(super) fn new(shared: Arc<Shared>, id: i64) -> Self {
-        Self { shared, id, is_over: false }
+        Self { shared, id, is_over: false, timer: None }
+    }
+
+    /// Sees to its time alone.
+    pub(super) fn watch(&mut self, due: Instant) {
+        self.timer = Some(Box::pin(sleep_until(due)));
     }
 
     /// Waits for the answer or for the time it is due.
@@ -66,27 +75,54 @@ impl Answer {
     }
 
     fn poll_landed(&mut self, context: &mut Context<'_>) -> Poll<Landed> {
+        loop {
+            let is_ripe =
+                self.timer.as_mut().is_some_and(|it| it.as_mut().poll(context).is_ready());
+            if is_ripe {
+                self.timer = None;
+            }
+            let unwatched = match self.poll_slot(is_ripe, context) {
+                Ok(landed) => return Poll::Ready(landed),
+                Err(unwatched) => unwatched.filter(|_| alarm::here().is_some()),
+            };
+            match unwatched {
+                None => return Poll::Pending,
+                // Who kept the alarm is gone with their runtime.
+                Some(due) => self.watch(due),
+            }
+        }
+    }
+
+    /// Where there is nothing yet: when the time is that nobody sees to.
+    fn poll_slot(
+        &mut self,
+        is_ripe: bool,
+        context: &mut Context<'_>,
+    ) -> Result<Landed, Option<Instant>> {
         let mut table = self.shared.lock();
+        let is_watched = self.timer.is_some() || table.alarm.is_kept();
         let Entry::Occupied(mut entry) = table.waiting.entry(self.id) else {
             self.is_over = true;
-            return Poll::Ready(Landed::Forgotten);
+            return Ok(Landed::Forgotten);
         };
         let waiting = entry.get_mut();
+        if is_ripe && waiting.due.take().is_some() {
+            waiting.is_due = true;
+        }
+        let unwatched = waiting.due.filter(|_| !is_watched);
         match &mut waiting.slot {
             Slot::Full(_) => {}
-            Slot::Open(_) if std::mem::take(&mut waiting.is_due) => {
-                return Poll::Ready(Landed::Due);
-            }
-            Slot::Open(Some(waker)) if waker.will_wake(context.waker()) => return Poll::Pending,
+            Slot::Open(_) if std::mem::take(&mut waiting.is_due) => return Ok(Landed::Due),
+            Slot::Open(Some(waker)) if waker.will_wake(context.waker()) => return Err(unwatched),
             slot => {
                 *slot = Slot::Open(Some(context.waker().clone()));
-                return Poll::Pending;
+                return Err(unwatched);
             }
         }
         self.is_over = true;
         let taken = entry.remove();
         drop(table);
-        Poll::Ready(match taken.slot {
+        Ok(match taken.slot {
             Slot::Full(reply) => Landed::Answered(reply),
             _ => Landed::Forgotten,
         })

@@ -155,6 +155,23 @@ fn a_connection_serves_other_runtimes_and_threads_while_its_own_runs() {
     assert!(runtime(0).block_on(connection.shut_down()).exit.is_some());
 }
 
+/// The first one's has the alarm of those that wait, and stands still.
+#[test]
+fn a_time_limit_holds_whichever_runtime_waits() {
+    let fake = Fake::new("peer", &[]);
+    let (own, first, second) = (runtime(1), runtime(0), runtime(0));
+    let connection = own.block_on(fake.start()).unwrap();
+    assert!(first.block_on(said(&connection, "line", "{}")).contains("line"));
+    second.block_on(async {
+        let mut silent = request(&connection, "silent", "{}").await;
+        silent.timeout = Some(Duration::from_millis(50));
+        let error = timeout(MANY, connection.call(silent)).await.unwrap().unwrap_err();
+        assert!(matches!(error.fault(), Fault::TimedOut { .. }), "{error}");
+    });
+    drop(first);
+    assert!(second.block_on(connection.shut_down()).exit.is_some());
+}
+
 #[tokio::test]
 async fn a_fleets_connection_is_kept_as_a_server() {
     let fake = Fake::new("peer", &[]);
